@@ -1,0 +1,22 @@
+# Benchmark deployments of speculative decoding: see README.md. Run it with `snakemake --cores 1`.
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/resources.smk"
+include: "workflow/rules/serve.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/parse.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/plan.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        f"{RESULTS}/tables/cells.parquet",
+        f"{RESULTS}/summary.txt",
+    message:
+        "The sweep is complete"

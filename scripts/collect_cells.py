@@ -1,0 +1,25 @@
+"""Rule collect_cells: the evidence of all cells becomes one tidy table."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scripts.lib.collect import collect_records
+from scripts.lib.tables.cells import cells_table, write_cells
+
+
+def collect_cells(
+    pointers: Sequence[str], infeasible: Sequence[Mapping], parquet: Path, csv: Path, processes: int
+) -> None:
+    """Read the evidence behind `pointers`, add the cells that could not be measured, write the table
+    twice."""
+    write_cells(cells_table(collect_records(pointers, infeasible, processes)), parquet, csv)
+
+
+if __name__ == "__main__":
+    collect_cells(
+        pointers=snakemake.input.pointers,  # noqa: F821
+        infeasible=snakemake.params.infeasible,  # noqa: F821
+        parquet=Path(snakemake.output.parquet),  # noqa: F821
+        csv=Path(snakemake.output.csv),  # noqa: F821
+        processes=snakemake.threads,  # noqa: F821
+    )

@@ -1,0 +1,156 @@
+"""Reading the evidence of one cell: what the measuring job left in one folder of the cell store.
+
+    manifest.json         cell, key, status (measured | failed), failure, window, server, boot, host, times
+    requests.jsonl        one request per line, warm-up and measured phase
+    metrics_before.prom   /metrics around the window (absent where the server has none)
+    metrics_after.prom
+    server.log.gz         from boot start to after the window (absent for a server whose log is elsewhere)
+    SHA256SUMS            over all of them
+
+Nothing here interprets: record.py turns evidence into a record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.lib.store import damage, read_manifest
+
+FORMAT = 1
+REQUESTS = "requests.jsonl"
+METRICS_BEFORE = "metrics_before.prom"
+METRICS_AFTER = "metrics_after.prom"
+LOG = "server.log.gz"
+WARMUP, MEASURE = "warmup", "measure"
+_KEYS = {"cell", "key", "status", "failure", "window", "requests", "server", "boot", "host", "device"}
+_KEYS |= {"workflow_commit", "started_at", "finished_at"}
+
+
+class DamagedEvidence(ValueError):
+    """The folder cannot be trusted; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as the client saw it. Times in seconds on one clock that starts at zero with the phase.
+
+    Token counts are the server's usage, None where it sent none; `chunks` is how many chunks carried tokens,
+    None where the server does not tell token ids. `error` is None for a request that went well."""
+
+    index: int
+    start_s: float
+    first_token_s: float | None
+    end_s: float | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    chunks: int | None
+    finish_reason: str | None
+    error: Mapping[str, object] | None
+
+    @property
+    def completed(self) -> bool:
+        """A stream that ended without a finish reason was cut short, whatever else it says."""
+        return self.error is None and self.finish_reason is not None and self.end_s is not None
+
+    @property
+    def elapsed_s(self) -> float | None:
+        return None if self.end_s is None else self.end_s - self.start_s
+
+    @property
+    def ttft_s(self) -> float | None:
+        return None if self.first_token_s is None else self.first_token_s - self.start_s
+
+    @property
+    def complaint(self) -> str | None:
+        """What went wrong in one line; None for a completed request."""
+        if self.completed:
+            return None
+        if self.error is None:
+            return "the stream ended without a finish reason"
+        status = self.error.get("status")
+        kind = str(self.error.get("type") or "error") + (f" (HTTP {status})" if status else "")
+        message = " ".join(str(self.error.get("message") or "").split())
+        return f"{kind}: {message}" if message else kind
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One verified folder. Files that the server could not give are None."""
+
+    folder: Path
+    manifest: Mapping[str, object]
+    warmup: tuple[Request, ...]
+    measured: tuple[Request, ...]
+    metrics_before: str | None
+    metrics_after: str | None
+    log: Path | None
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Verify and read one evidence folder.
+
+    Raises DamagedEvidence for a missing, truncated or altered file and for a format this version does not
+    know."""
+    wrong = damage(folder)
+    if wrong is not None:
+        raise DamagedEvidence(wrong)
+    try:
+        manifest = read_manifest(folder)
+    except ValueError as error:
+        raise DamagedEvidence(f"manifest.json is no JSON ({error})") from error
+    if manifest.get("format") != FORMAT:
+        raise DamagedEvidence(
+            f"manifest.json has format {manifest.get('format')!r}; this version reads {FORMAT}"
+        )
+    if missing := sorted(_KEYS - manifest.keys()):
+        raise DamagedEvidence(f"manifest.json lacks {', '.join(missing)}")
+    by_phase = _read_requests(folder / REQUESTS)
+    log = folder / LOG
+    return Evidence(
+        folder=folder,
+        manifest=manifest,
+        warmup=tuple(by_phase[WARMUP]),
+        measured=tuple(by_phase[MEASURE]),
+        metrics_before=_text(folder / METRICS_BEFORE),
+        metrics_after=_text(folder / METRICS_AFTER),
+        log=log if log.exists() else None,
+    )
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+
+
+def _read_requests(path: Path) -> dict[str, list[Request]]:
+    """Requests by phase; a failed start leaves no such file, which is no damage."""
+    by_phase: dict[str, list[Request]] = {WARMUP: [], MEASURE: []}
+    if not path.exists():
+        return by_phase
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            data = json.loads(line)
+            by_phase[data["phase"]].append(_request(data))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedEvidence(f"{path.name} line {number} is no request record ({error!r})") from error
+    return by_phase
+
+
+def _request(data: Mapping[str, object]) -> Request:
+    return Request(
+        index=int(data["index"]),
+        start_s=float(data["start_s"]),
+        first_token_s=_optional(data["first_token_s"], float),
+        end_s=_optional(data["end_s"], float),
+        prompt_tokens=_optional(data["prompt_tokens"], int),
+        completion_tokens=_optional(data["completion_tokens"], int),
+        chunks=_optional(data["chunk_tokens"], len),
+        finish_reason=data["finish_reason"],
+        error=data["error"],
+    )
+
+
+def _optional(value: object, kind: Callable[[object], float | int]) -> float | int | None:
+    return None if value is None else kind(value)

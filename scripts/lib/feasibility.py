@@ -1,0 +1,128 @@
+"""Rules that tell, before any start, that a server or cell cannot work or will not measure what it says.
+
+SERVER_RULES and CELL_RULES list the functions of `feasibility_rules` with the engine versions each is known
+to hold for. A rule whose versions do not cover this engine's, or whose engine's version is unknown, at most
+warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from scripts.lib import feasibility_rules as rules
+from scripts.lib.feasibility_rules import Level, Verdict
+from scripts.lib.resolve import Resolved
+from scripts.lib.scenario import Scenario
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule says about a cell: `infeasible` cells are not started, `warning`s are shown."""
+
+    rule: str
+    level: Level
+    message: str
+
+
+ServerCheck = Callable[[Resolved], Verdict | None]
+CellCheck = Callable[[Resolved, Scenario, int], Verdict | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`since`: first engine version it holds for; `before`: first later one it does not (None = unbounded).
+
+    `outside`: what it is worth on a known version out of that range. `any_engine`: it reads axes and files
+    only and holds for every engine; the other rules are about vLLM servers that the workflow starts.
+    """
+
+    id: str
+    check: ServerCheck | CellCheck
+    since: Version | None = None
+    before: Version | None = None
+    outside: Literal["silent", "warning"] = "silent"
+    any_engine: bool = False
+
+
+def check_server(resolved: Resolved) -> tuple[Finding, ...]:
+    """Findings of the rules about a server as a whole."""
+    return _apply(SERVER_RULES, resolved, lambda rule: rule.check(resolved))
+
+
+def check_cell(resolved: Resolved, scenario: Scenario, concurrency: int) -> tuple[Finding, ...]:
+    """Findings of the rules that also depend on the scenario or the concurrency."""
+    return _apply(CELL_RULES, resolved, lambda rule: rule.check(resolved, scenario, concurrency))
+
+
+def _apply(
+    listed: tuple[Rule, ...], resolved: Resolved, run: Callable[[Rule], Verdict | None]
+) -> tuple[Finding, ...]:
+    engine = resolved.engine
+    version = parse_version(engine.version)
+    findings = []
+    for rule in listed:
+        if not rule.any_engine and (engine.kind != "vllm" or engine.launcher == "external"):
+            continue
+        sure = rule.any_engine or (rule.since is None and rule.before is None) or _holds(rule, version)
+        if not sure and version is not None and rule.outside == "silent":
+            continue
+        verdict = run(rule)
+        if verdict is None:
+            continue
+        if sure:
+            findings.append(Finding(rule.id, verdict.level, verdict.message))
+        else:
+            note = f"known for {_range(rule)}, not checked for {engine.version or 'an unknown version'}"
+            findings.append(Finding(rule.id, "warning", f"{verdict.message} ({note})"))
+    return tuple(findings)
+
+
+def parse_version(text: str | None) -> Version | None:
+    """(0, 27, 1) for "0.27.1" and "0.27.1+cpu"; None for None."""
+    if text is None:
+        return None
+    numbers = []
+    for part in text.split("+")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def _holds(rule: Rule, version: Version | None) -> bool:
+    if version is None:
+        return False
+    return (rule.since is None or version >= rule.since) and (rule.before is None or version < rule.before)
+
+
+def _range(rule: Rule) -> str:
+    first = ".".join(map(str, rule.since or ())) or "the first release"
+    last = f" to before {'.'.join(map(str, rule.before))}" if rule.before else " and later"
+    return f"vLLM {first}{last}"
+
+
+SERVER_RULES = (
+    Rule("baseline-has-no-k", rules.k_of_baseline, any_engine=True),
+    Rule("drafter-given", rules.drafter),
+    Rule("mtp-head-present", rules.mtp_head),
+    Rule("mtp-k-divisible", rules.mtp_divisible, since=(0, 9)),
+    Rule("length-within-context", rules.model_context, any_engine=True),
+    Rule("stochastic-rounding-dtype", rules.stochastic_rounding),
+    Rule("dspark-block-size", rules.dspark_block),
+    Rule("scheduled-tokens", rules.scheduled_tokens, since=(0, 20), before=(0, 28)),
+    Rule("lookahead-fits-budget", rules.lookahead_fits, since=(0, 28)),
+    Rule("synthetic-length", rules.synthetic_length),
+    Rule("draft-model-supported", rules.draft_model_engine, since=(0, 10), before=(0, 15)),
+    Rule("cpu-support", rules.no_cpu_support, since=(0, 27), before=(0, 28), outside="warning"),
+    Rule("memory-utilization", rules.memory_utilization),
+)
+CELL_RULES = (
+    Rule("scenario-fits-length", rules.scenario_fits, any_engine=True),
+    Rule("token-budget", rules.tokens_for_all),
+    Rule("concurrency-within-slots", rules.slots),
+)

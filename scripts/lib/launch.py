@@ -1,0 +1,77 @@
+"""What it takes to start one server: the contract between planning (which builds it) and serving (which runs it).
+
+A Launch is plain data and round-trips through JSON, because it travels from the Snakefile to the serve job as one argument.
+It holds no secret: variables such as HF_TOKEN are listed by name and read from the environment by the serve job.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict, dataclass, field
+
+PORT = "{port}"
+"""Placeholder in argv and mounts: the port is chosen at start and must not decide a cell's identity."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """How the docker launcher runs an image. `mounts` are `source:target[:options]`, `options` go to `docker run` verbatim."""
+
+    image: str
+    gpus: str | None = None
+    ipc: str | None = None
+    network: str | None = None
+    shm_size: str | None = None
+    mounts: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    port: int = 8000
+    """Port inside the container when `network` is not host."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One server start. `argv` is the engine's command line (inside the container for docker) with PORT in place of the port.
+
+    `engine_kind`: vllm | sglang. `launcher`: process | docker | external. For `external` argv is empty and `base_url` names
+    the running server, `log_file` optionally its log. Times in seconds.
+    """
+
+    engine_kind: str
+    launcher: str
+    argv: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    environment_names: tuple[str, ...] = ()
+    container: Container | None = None
+    base_url: str | None = None
+    log_file: str | None = None
+    api_key_name: str | None = None
+    device: str = "cpu"
+    """Names the lock that keeps two servers off one device (any string; one per GPU set)."""
+    startup_limit_s: float = 1200.0
+    """A start-up that takes longer is given up, unless the log has moved in the last `startup_stall_s`."""
+    startup_stall_s: float = 300.0
+    stop_grace_s: float = 20.0
+    log_interval_s: float = 10.0
+    """How often the server prints its periodic metrics line; the measuring side waits this long to see the last one."""
+    needs: tuple[str, ...] = ()
+    """Files of the project that must exist before the start (engine environment, built models)."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Launch:
+        data = json.loads(text)
+        container = data.pop("container")
+        if container is not None:
+            container = Container(
+                **{**container, "mounts": tuple(container["mounts"]), "options": tuple(container["options"])}
+            )
+        for name in ("argv", "environment_names", "needs"):
+            data[name] = tuple(data[name])
+        return cls(container=container, **data)
+
+    def command_line(self, port: int = 8000) -> str:
+        """The engine command as a user would type it (quoted for a POSIX shell)."""
+        return shlex.join(part.replace(PORT, str(port)) for part in self.argv)

@@ -1,0 +1,164 @@
+"""Streams a log past the collector. Only lines that can matter are looked at one by one; the rest is skipped
+in C.
+
+A line that a rule can read opens with one of the rules' starts, so a line without any is skipped; while a
+traceback is unfinished every line is handed over. In the first START_BYTES, where start-ups stand, openings
+are looked for behind every blank, later only where a message can begin. Nothing depends on where the chunks
+are cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+
+from scripts.lib.logs.collect import PREFILTER, Collector
+from scripts.lib.logs.incidents import FATAL_LITERALS
+from scripts.lib.logs.normalise import MAX_LINE_BYTES, without_colours
+from scripts.lib.logs.periodic import USUAL, USUAL_BATCH
+
+START_BYTES = 2 << 20
+_HOLD_BYTES = 1 << 20
+
+
+class Scanner:
+    """feed() bytes in any portions, then close(); the collector holds the result."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.size_bytes = 0
+        self.lines = 0
+        self._tail = bytearray()
+        self._offset = 0
+        self._number = 1
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the log."""
+        self.size_bytes += len(chunk)
+        if self._skipping:
+            chunk = self._skip(chunk)
+        self._tail += chunk
+        cut = max(self._tail.rfind(b"\n"), self._tail.rfind(b"\r")) + 1
+        if cut:
+            data = bytes(self._tail[:cut])
+            del self._tail[:cut]
+            self._scan(data)
+        if len(self._tail) > _HOLD_BYTES:
+            self._give_up_line()
+
+    def close(self) -> None:
+        """Take what stands behind the last line break, and count lines."""
+        if self._tail:
+            data = bytes(self._tail)
+            self._tail.clear()
+            self._scan(data)
+            self.lines = self._number
+        else:
+            self.lines = self._number - 1
+
+    def _give_up_line(self) -> None:
+        """An endless line: read its head as a line, throw the rest away as it comes."""
+        data = bytes(self._tail)
+        self._tail.clear()
+        self._scan(data)
+        self._skipping = True
+
+    def _skip(self, chunk: bytes) -> bytes:
+        ends = [at for at in (chunk.find(b"\n"), chunk.find(b"\r")) if at >= 0]
+        if not ends:
+            self._offset += len(chunk)
+            return b""
+        self._skipping = False
+        self._offset += min(ends)
+        return chunk[min(ends) :]
+
+    def _scan(self, data: bytes) -> None:
+        """Whole lines; those that begin in the first START_BYTES are looked at with the more patient
+        prefilter."""
+        room = START_BYTES - self._offset
+        if room >= len(data) or room <= 0:
+            self._scan_part(data, room > 0)
+            return
+        breaks = [at for at in (data.find(b"\n", room - 1), data.find(b"\r", room - 1)) if at >= 0]
+        cut = min(breaks) + 1 if breaks else len(data)
+        self._scan_part(data[:cut], True)
+        self._scan_part(data[cut:], False)
+
+    def _scan_part(self, data: bytes, patient: bool) -> None:
+        clean = without_colours(data)
+        if clean is None:
+            self._scan_lines(data, None, patient)
+        else:
+            self._scan_lines(clean, _Starts(data, clean), patient)
+        self._offset += len(data)
+        self._number += data.count(b"\n")
+
+    def _scan_lines(self, data: bytes, starts: _Starts | None, patient: bool) -> None:
+        # The prefilter looks at the byte before an opening, so the first line needs one too.
+        text = b"\n" + data
+        hits = _hits(text, patient)
+        carriages = b"\r" in text
+        collector, base, number = self.collector, self._offset - 1, self._number - 1
+        samples = collector.samples
+        counted, at, end, next_hit = 0, 1, len(text), 0
+        every_line = collector.open
+        while at < end:
+            start = at
+            if not every_line:
+                next_hit = bisect_left(hits, at, next_hit)
+                if next_hit == len(hits):
+                    break
+                start = text.rfind(b"\n", at - 1, hits[next_hit]) + 1 or at
+                if carriages:
+                    start = max(start, text.rfind(b"\r", at - 1, hits[next_hit]) + 1)
+            number += text.count(b"\n", counted, start)
+            counted = start
+            offset = base + start if starts is None else self._offset + starts.original(start - 1)
+            if not every_line:
+                batch = text.startswith(b"[20", start)
+                found = (USUAL_BATCH if batch else USUAL).match(text, start)
+                if found is not None:
+                    (samples.take_usual_batch if batch else samples.take_usual)(found, offset, number)
+                    at = found.end() + 1
+                    continue
+            stop = text.find(b"\n", start)
+            stop = end if stop < 0 else stop
+            if carriages:
+                carriage = text.find(b"\r", start, stop)
+                stop = stop if carriage < 0 else carriage
+            if stop > start or every_line:
+                self._handle(text[start:stop], offset, number, patient)
+                every_line, samples = collector.open, collector.samples
+            at = stop + 1
+
+    def _handle(self, raw: bytes, offset: int, number: int, patient: bool) -> None:
+        if len(raw) > MAX_LINE_BYTES:
+            raw = raw[:MAX_LINE_BYTES]
+            if not self.collector.open and not _hits(b"\n" + raw, patient):
+                return
+        self.collector.handle(raw, offset, number)
+
+
+class _Starts:
+    """Where lines begin in data before its colour codes were taken out."""
+
+    def __init__(self, data: bytes, clean: bytes) -> None:
+        self._before = list(accumulate(map(len, data.splitlines(keepends=True)), initial=0))
+        self._after = list(accumulate(map(len, clean.splitlines(keepends=True)), initial=0))
+
+    def original(self, start: int) -> int:
+        """Offset in data of the line that begins at start in the cleaned data."""
+        return self._before[bisect_right(self._after, start) - 1]
+
+
+def _hits(text: bytes, patient: bool) -> list[int]:
+    """Positions inside lines that may matter, in order; text begins with a line break."""
+    hits = PREFILTER.hits(text, patient)
+    for literal in FATAL_LITERALS:
+        at = text.find(literal)
+        while at >= 0:
+            hits.append(at)
+            at = text.find(literal, at + 1)
+    hits.sort()
+    return hits

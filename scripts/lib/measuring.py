@@ -1,0 +1,298 @@
+"""The measuring job of one cell: wait for the turn and the server, warm up, measure, leave evidence.
+
+Its outcome is always evidence in the store, of a measurement or of a failure, unless the run is being stopped: then the cell
+stays pending. The pointer file that Snakemake owns only says where the evidence lies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import platform
+import subprocess
+import time
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from scripts.lib import device, probe, progress
+from scripts.lib.cell import Cell
+from scripts.lib.client import RequestRecord, Target, run_phase
+from scripts.lib.endpoint import FAILED, RESTART_REQUEST, Endpoint, Failure, ServerLost, await_settled
+from scripts.lib.measuring_spec import MeasureSpec
+from scripts.lib.scenario import Request, Scenario, load_scenario
+from scripts.lib.store import MANIFEST, CellStore
+
+FORMAT = 1
+_WATCH_S = 0.2
+_LOG_SLACK_S = 0.3
+_MAX_STARTS = 3
+_DEATH_NOTICE_S = 2.0
+_DEATHS = "deaths.jsonl"
+
+
+@dataclass
+class Measurement:
+    """What came out of a try: requests so far, the window and what ended it."""
+
+    records: list[RequestRecord]
+    window: dict[str, float | int | None]
+    metrics_before: bytes | None = None
+    metrics_after: bytes | None = None
+    failure: Failure | None = None
+
+
+class Measurer:
+    """Measures one cell on the boot that `endpoint_path` describes."""
+
+    def __init__(self, spec: MeasureSpec, endpoint_path: Path):
+        self.spec = spec
+        self.cell = Cell.from_axes(spec.cell)
+        self.store = CellStore(Path(spec.store))
+        self.endpoint_path = endpoint_path
+        counts = progress.current()
+        self.number = f" {min(len(counts.cell_seconds) + 1, counts.cells)}/{counts.cells}" if counts else ""
+        self.api_key = (os.environ.get(spec.api_key_name) if spec.api_key_name else None) or "none"
+
+    def run(self) -> None:
+        """Measure, or record why not. Call it with the boot's turn held.
+
+        Raises ServerLost when the run is being stopped and StoreError when evidence cannot be written.
+        """
+        began = time.monotonic()
+        started_at = time.time()
+        scenario = self._scenario()
+        endpoint = self._server_for_this_cell()
+        if endpoint.state == FAILED:
+            outcome = Measurement([], _window(), failure=self._inherited(endpoint))
+        else:
+            outcome = self._try(endpoint, scenario)
+        self._write(outcome, endpoint, started_at)
+        counts = progress.record("cell", self.cell.path, time.monotonic() - began)
+        self._say(f"{_words(outcome)}{progress.time_left(counts)}")
+
+    def _scenario(self) -> Scenario:
+        """The planned scenario. Raises ServerLost when its file changed meanwhile: the evidence would carry the wrong key."""
+        scenario = load_scenario(Path(self.spec.scenario_file))
+        if scenario.sha256 != self.spec.scenario_sha256:
+            raise ServerLost(f"{self.spec.scenario_file} changed while the run was under way; run again")
+        return scenario
+
+    def _server_for_this_cell(self) -> Endpoint:
+        """A ready server, or a failed one that no new start would help this cell with."""
+        endpoint = await_settled(self.endpoint_path)
+        while endpoint.state == FAILED and self._worth_a_restart(endpoint):
+            (endpoint.meeting(self.endpoint_path) / RESTART_REQUEST).touch()
+            start = endpoint.start
+            while endpoint.start == start:
+                time.sleep(_WATCH_S)
+                endpoint = Endpoint.read(self.endpoint_path)
+            endpoint = await_settled(self.endpoint_path)
+        return endpoint
+
+    def _deaths(self, endpoint: Endpoint) -> list[dict]:
+        try:
+            lines = (endpoint.meeting(self.endpoint_path) / _DEATHS).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+    def _worth_a_restart(self, endpoint: Endpoint) -> bool:
+        """A server that died under another cell may well serve this one, unless that was a lack of memory at no more load."""
+        if endpoint.failure.phase == "startup" or endpoint.start >= _MAX_STARTS:
+            return False
+        return self._too_much_for(endpoint) is None
+
+    def _too_much_for(self, endpoint: Endpoint) -> int | None:
+        """The concurrency, no higher than this cell's, at which the server ran out of something; None when it did not."""
+        loads = [
+            death["concurrency"]
+            for death in self._deaths(endpoint)
+            if death["failure_class"] == "resource_runtime" and death["concurrency"] <= self.cell.concurrency
+        ]
+        return min(loads, default=None)
+
+    def _inherited(self, endpoint: Endpoint) -> Failure:
+        """The server's failure as this cell's: it was not measured, and says because of what."""
+        failure = endpoint.failure
+        if failure.phase == "startup":
+            return failure
+        load = self._too_much_for(endpoint)
+        if load is not None:
+            return replace(failure, cause=f"skipped: at concurrency {load} the server died: {failure.cause}", retry=False)
+        return replace(failure, cause=f"not measured: the server kept dying under other cells: {failure.cause}", retry=True)
+
+    def _try(self, endpoint: Endpoint, scenario: Scenario) -> Measurement:
+        self._say(f"warming up with {self.spec.warmup_requests} requests, then {self.spec.requests} measured")
+        target = Target(
+            endpoint.base_url,
+            endpoint.model,
+            self.api_key,
+            self.spec.request_timeout_s,
+            self.spec.stall_timeout_s,
+            self.spec.token_ids,
+        )
+        outcome = Measurement([], _window())
+        salt = self.spec.key
+        warmup = scenario.requests("warmup", self.spec.warmup_requests, salt)
+        records, _ = self._phase(target, "warmup", warmup, outcome)
+        outcome.records += records
+        if outcome.failure is None:
+            self._await_log(endpoint)
+            self._measure(target, endpoint, scenario.requests("measure", self.spec.requests, salt), outcome)
+        return outcome
+
+    def _measure(self, target: Target, endpoint: Endpoint, requests: tuple[Request, ...], outcome: Measurement) -> None:
+        outcome.metrics_before = probe.metrics_text(endpoint.base_url, api_key=self.api_key)
+        outcome.window = _window(time.time(), _size(endpoint.log))
+        records, wall_s = self._phase(target, "measure", requests, outcome)
+        outcome.records += records
+        outcome.window |= {"end_s": outcome.window["start_s"] + wall_s, "wall_s": wall_s}
+        if outcome.failure is None:
+            outcome.metrics_after = probe.metrics_text(endpoint.base_url, api_key=self.api_key)
+            self._await_log(endpoint)
+        outcome.window["log_end"] = _size(endpoint.log)
+        if outcome.failure is None and not any(record.error is None for record in records):
+            outcome.failure = _all_failed(records)
+
+    def _phase(
+        self, target: Target, phase: str, requests: tuple[Request, ...], outcome: Measurement
+    ) -> tuple[list[RequestRecord], float]:
+        """Run one phase; a server that dies meanwhile ends it at once and becomes the outcome's failure.
+
+        Raises ServerLost when the serve job itself is stopped or gone.
+        """
+
+        async def run() -> tuple[list[RequestRecord], float]:
+            work = asyncio.create_task(run_phase(target, phase, requests, self.cell.concurrency))
+            while not work.done():
+                await asyncio.wait([work], timeout=_WATCH_S)
+                endpoint = await_settled(self.endpoint_path) if not work.done() else None
+                if endpoint and endpoint.state == FAILED:
+                    work.cancel()
+                    await asyncio.wait([work])
+                    outcome.failure = replace(endpoint.failure, phase=phase)
+                    return [], 0.0
+            return work.result()
+
+        records, wall_s = asyncio.run(run())
+        if outcome.failure is None and any(record.error for record in records):
+            outcome.failure = self._died_late(phase)
+        if outcome.failure:
+            self._note_death(outcome.failure)
+        return records, wall_s
+
+    def _died_late(self, phase: str) -> Failure | None:
+        """Requests failed: if the server turns out dead within two seconds, that is why."""
+        deadline = time.monotonic() + _DEATH_NOTICE_S
+        while time.monotonic() < deadline:
+            endpoint = await_settled(self.endpoint_path)
+            if endpoint.state == FAILED:
+                return replace(endpoint.failure, phase=phase)
+            time.sleep(_WATCH_S)
+        return None
+
+    def _note_death(self, failure: Failure) -> None:
+        death = {"concurrency": self.cell.concurrency, "failure_class": failure.failure_class}
+        meeting = Endpoint.read(self.endpoint_path).meeting(self.endpoint_path)
+        with (meeting / _DEATHS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(death) + "\n")
+
+    def _await_log(self, endpoint: Endpoint) -> None:
+        """Let the server print its periodic line, so that a phase's speculation metrics lie inside its own window."""
+        if endpoint.log:
+            time.sleep(endpoint.log_interval_s + _LOG_SLACK_S)
+
+    def _write(self, outcome: Measurement, endpoint: Endpoint, started_at: float) -> None:
+        with self.store.writing(self.cell, self.spec.key) as folder:
+            manifest = self._manifest(outcome, endpoint, started_at)
+            (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+            lines = (json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in outcome.records)
+            (folder / "requests.jsonl").write_text("".join(lines), encoding="utf-8")
+            for name, text in (("before", outcome.metrics_before), ("after", outcome.metrics_after)):
+                if text is not None:
+                    (folder / f"metrics_{name}.prom").write_bytes(text)
+            if endpoint.log and Path(endpoint.log).exists():
+                log = Path(endpoint.log).read_bytes()[: outcome.window["log_end"]]
+                (folder / "server.log.gz").write_bytes(gzip.compress(log, mtime=0))
+
+    def _manifest(self, outcome: Measurement, endpoint: Endpoint, started_at: float) -> dict[str, object]:
+        return {
+            "format": FORMAT,
+            "cell": self.cell.axes,
+            "key": self.spec.key,
+            "identity": self.spec.identity,
+            "status": "failed" if outcome.failure else "measured",
+            "failure": _failure_json(outcome.failure),
+            "window": outcome.window,
+            "requests": self.spec.requests,
+            "warmup_requests": self.spec.warmup_requests,
+            "server": endpoint.facts,
+            "boot": {"id": endpoint.boot_id, "start": endpoint.start, "model": endpoint.model, "log": endpoint.log},
+            "host": platform.node(),
+            "device": device.describe(),
+            "versions": _versions(),
+            "seeds": {"salt": self.spec.key},
+            "workflow_commit": workflow_commit(),
+            "started_at": started_at,
+            "finished_at": time.time(),
+        }
+
+    def _say(self, text: str) -> None:
+        label = f"{self.cell.server.label} {self.cell.scenario} c{self.cell.concurrency}"
+        progress.say(f"cell{self.number}  {label}: {text}")
+
+
+def _window(start_s: float | None = None, log_start: int | None = None) -> dict[str, float | int | None]:
+    """Wall-clock bounds in epoch seconds, duration, and byte offsets in the server's log; None where there is none."""
+    return {"start_s": start_s, "end_s": None, "wall_s": None, "log_start": log_start, "log_end": None}
+
+
+def _failure_json(failure: Failure | None) -> dict[str, object] | None:
+    if failure is None:
+        return None
+    fields = asdict(failure)
+    return {"class": fields.pop("failure_class")} | fields
+
+
+def _size(log: str | None) -> int | None:
+    return Path(log).stat().st_size if log and Path(log).exists() else None
+
+
+def _all_failed(records: list[RequestRecord]) -> Failure:
+    first = next((record.error for record in records if record.error), {"message": "no request was sent"})
+    cause = f"0 of {len(records)} requests completed; the first error: {first['message']}"
+    return Failure("request", cause, "measure", retry=True, root_line=str(first["message"]))
+
+
+def _words(outcome: Measurement) -> str:
+    if outcome.failure:
+        return f"FAILED ({outcome.failure.failure_class}, {outcome.failure.phase}): {outcome.failure.cause}"
+    measured = [record for record in outcome.records if record.phase == "measure"]
+    good = [record for record in measured if record.error is None]
+    tokens = sum(record.completion_tokens or 0 for record in good)
+    wall_s = outcome.window["wall_s"]
+    failed = f", {len(measured) - len(good)} FAILED" if len(good) < len(measured) else ""
+    return f"done, {len(good)} requests{failed} in {wall_s:.1f} s, {tokens / wall_s:.1f} tokens/s"
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), "openai": version("openai")}
+
+
+def workflow_commit() -> str | None:
+    """Commit of the workflow's checkout, with `+changes` when files differ from it; None outside a git checkout."""
+    root = Path(__file__).parent
+
+    def git(*arguments: str) -> str | None:
+        try:
+            command = ["git", "-C", str(root), *arguments]
+            return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            return None
+
+    commit = git("rev-parse", "HEAD")
+    return commit and commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+

@@ -1,0 +1,31 @@
+"""What one measuring job is told. Apart from measuring itself, which pulls in the client."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class MeasureSpec:
+    """Travels from the Snakefile as JSON. Paths are relative to the working directory, times in seconds."""
+
+    cell: dict[str, str | int]
+    key: str
+    identity: dict[str, object]
+    store: str
+    scenario_file: str
+    scenario_sha256: str
+    requests: int
+    warmup_requests: int
+    request_timeout_s: float
+    stall_timeout_s: float
+    token_ids: bool
+    api_key_name: str | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> MeasureSpec:
+        return cls(**json.loads(text))

@@ -1,0 +1,302 @@
+"""The one registry of metrics: what a number in a table, an axis or a caption is called, what it means and
+how to read it.
+
+Add a metric here, compute it in record.py (one cell) or in tables/compare.py (against other cells), and it
+becomes a column of results/tables/cells.parquet under its name. Formulas are implemented in formulas.py under
+the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ABSENT = "-"
+"""How a value that is not there is printed; a zero is printed as 0."""
+
+INTEGER, NUMBER, NUMBERS = "integer", "number", "numbers"
+HIGHER, LOWER, NEUTRAL = "higher", "lower", "neutral"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. `better` is higher, lower or neutral; `decimals` is for reading only, stored values are
+    never rounded.
+
+    `label` names it on an axis, `short` in a table's header where that differs. `subject` groups metrics by
+    where they come from: requests, throughput, latency, acceptance, memory, startup; comparison for those
+    that need the baseline's cell."""
+
+    name: str
+    label: str
+    unit: str
+    better: str
+    decimals: int
+    formula: str
+    subject: str
+    kind: str = NUMBER
+    short: str = ""
+
+    @property
+    def header(self) -> str:
+        """Text for an axis, a legend or a caption: the label with its unit."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    @property
+    def column(self) -> str:
+        """Text for the header of a narrow table: the short label with its unit."""
+        name = self.short or self.label
+        return f"{name} ({self.unit})" if self.unit else name
+
+    def text(self, value: float | Sequence[float] | None) -> str:
+        """`value` rounded for reading, with thousands separators; ABSENT for None."""
+        if value is None:
+            return ABSENT
+        if self.kind == NUMBERS:
+            return " ".join(f"{part:.{self.decimals}f}" for part in value) or ABSENT
+        return f"{value:,.{self.decimals}f}"
+
+
+def _timing(stem: str, label: str, formula: str) -> list[Metric]:
+    ways = {
+        "mean": f"mean over completed requests of {formula}",
+        "median": f"median over completed requests of {formula}",
+        "p90": f"90th percentile of {formula}; absent below 29 requests",
+        "p99": f"99th percentile of {formula}; absent below 299 requests",
+    }
+    return [
+        Metric(f"{stem}_{way}_s", f"{label} {way}", "s", LOWER, 3, text, "latency")
+        for way, text in ways.items()
+    ]
+
+
+def _phase(name: str, label: str, formula: str, short: str = "") -> Metric:
+    return Metric(name, label, "s", LOWER, 1, formula, "startup", short=short)
+
+
+_USAGE = "sum over completed requests, as the server counts"
+_WINDOW = "in the measured window"
+_LOG = "from the start-up log"
+
+
+_METRICS = [
+    Metric(
+        "requests", "requests asked", "", NEUTRAL, 0, "requests of the measured phase", "requests", INTEGER
+    ),
+    Metric(
+        "completed",
+        "completed",
+        "",
+        HIGHER,
+        0,
+        "requests that ended with a finish reason",
+        "requests",
+        INTEGER,
+    ),
+    Metric("failed", "failed", "", LOWER, 0, "requests - completed", "requests", INTEGER),
+    Metric(
+        "wall_s", "wall time", "s", NEUTRAL, 2, "last end - first start of the measured requests", "requests"
+    ),
+    Metric("prompt_tokens", "prompt tokens", "tokens", NEUTRAL, 0, _USAGE, "requests", INTEGER),
+    Metric("completion_tokens", "completion tokens", "tokens", NEUTRAL, 0, _USAGE, "requests", INTEGER),
+    Metric(
+        "tokens_per_request",
+        "tokens per request",
+        "tokens",
+        NEUTRAL,
+        1,
+        "completion_tokens / completed",
+        "requests",
+    ),
+    Metric(
+        "per_request_tps",
+        "throughput per request",
+        "tok/s",
+        HIGHER,
+        1,
+        "mean over completed requests of completion tokens / elapsed",
+        "throughput",
+        short="per request",
+    ),
+    Metric(
+        "aggregate_tps",
+        "total throughput",
+        "tok/s",
+        HIGHER,
+        1,
+        "completion_tokens / wall_s",
+        "throughput",
+        short="total",
+    ),
+    Metric(
+        "speedup",
+        "speedup vs none",
+        "x",
+        HIGHER,
+        2,
+        "throughput / throughput of `none` with the same hardware, engine, model, max_model_len, scenario, "
+        "concurrency and repeat; per_request_tps at concurrency 1, aggregate_tps above",
+        "comparison",
+    ),
+    *_timing("ttft", "time to first token", "first token - start"),
+    *_timing("tpot", "time per output token", "(elapsed - ttft) / (completion tokens - 1)"),
+    Metric(
+        "acceptance_length",
+        "acceptance length",
+        "tokens",
+        HIGHER,
+        2,
+        f"1 + accepted / drafts, {_WINDOW}",
+        "acceptance",
+        short="length",
+    ),
+    Metric(
+        "acceptance_rate",
+        "acceptance rate",
+        "share",
+        HIGHER,
+        3,
+        f"accepted / drafted tokens, {_WINDOW}",
+        "acceptance",
+        short="rate",
+    ),
+    Metric(
+        "acceptance_per_position",
+        "accepted by position",
+        "share",
+        HIGHER,
+        2,
+        f"accepted at position i / drafts, {_WINDOW}",
+        "acceptance",
+        NUMBERS,
+        short="by position",
+    ),
+    Metric("drafts", "drafts", "", NEUTRAL, 0, f"draft proposals {_WINDOW}", "acceptance", INTEGER),
+    Metric(
+        "drafted_tokens", "drafted", "tokens", NEUTRAL, 0, f"draft tokens {_WINDOW}", "acceptance", INTEGER
+    ),
+    Metric(
+        "accepted_tokens",
+        "accepted",
+        "tokens",
+        NEUTRAL,
+        0,
+        f"draft tokens kept {_WINDOW}",
+        "acceptance",
+        INTEGER,
+    ),
+    Metric(
+        "tokens_per_step",
+        "tokens per step",
+        "tokens",
+        HIGHER,
+        2,
+        f"decoded tokens / decoding steps, those without a draft included (ngram, suffix), {_WINDOW}",
+        "acceptance",
+        short="per step",
+    ),
+    Metric(
+        "draft_coverage",
+        "steps with a draft",
+        "share",
+        NEUTRAL,
+        2,
+        f"drafts / decoding steps (ngram, suffix), {_WINDOW}",
+        "acceptance",
+        short="drafted",
+    ),
+    Metric(
+        "kv_cache_tokens",
+        "KV cache",
+        "tokens",
+        HIGHER,
+        0,
+        f"as the engine states it; depends on max_model_len, so compare at equal length only; {_LOG}",
+        "memory",
+        INTEGER,
+        short="KV",
+    ),
+    Metric(
+        "kv_cache_change",
+        "KV cache vs none",
+        "%",
+        HIGHER,
+        1,
+        "100 * (kv_cache_tokens / kv_cache_tokens of `none` with the same hardware, engine, model and "
+        "max_model_len - 1)",
+        "comparison",
+        short="vs none",
+    ),
+    Metric(
+        "kv_available_gib",
+        "KV memory",
+        "GiB",
+        HIGHER,
+        2,
+        f"memory for the KV cache; {_LOG}",
+        "memory",
+        short="KV",
+    ),
+    Metric(
+        "max_concurrency",
+        "max concurrency",
+        "requests",
+        HIGHER,
+        2,
+        f"requests of full length (max_concurrency_length_tokens) that fit at once; {_LOG}",
+        "memory",
+        short="fits",
+    ),
+    Metric(
+        "max_concurrency_length_tokens",
+        "length of max concurrency",
+        "tokens",
+        NEUTRAL,
+        0,
+        f"the resolved max_model_len; {_LOG}",
+        "memory",
+        INTEGER,
+    ),
+    Metric(
+        "block_size_tokens",
+        "KV block",
+        "tokens",
+        NEUTRAL,
+        0,
+        f"tokens of one KV page; {_LOG}",
+        "memory",
+        INTEGER,
+    ),
+    Metric(
+        "kv_bytes_per_token",
+        "KV bytes per token",
+        "B/token",
+        LOWER,
+        0,
+        f"per rank; compares engines where the memory for the KV cache differs; {_LOG}",
+        "memory",
+        INTEGER,
+    ),
+    Metric("weights_gib", "weights", "GiB", LOWER, 2, f"target and drafter, all ranks; {_LOG}", "memory"),
+    _phase("startup_health_s", "healthy", "from the start to the first good answer of /health"),
+    _phase("startup_ready_s", "ready", "from the start to the first completed request"),
+    _phase("model_load_s", "load model", f"build and load target and drafter; {_LOG}", "load"),
+    _phase("weights_load_s", "load weights", f"reading the target's weights; {_LOG}", "weights"),
+    _phase("drafter_load_s", "load drafter", f"reading the drafter's weights; {_LOG}", "drafter"),
+    _phase("compile_s", "compile", f"torch.compile of target and drafter; {_LOG}"),
+    _phase("capture_s", "capture graphs", f"CUDA graph capture; {_LOG}", "capture"),
+    _phase("init_s", "init engine", f"profile, create KV cache, warm up, compile included; {_LOG}", "init"),
+]
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
+"""All metrics by name, in the order of the columns of the cells table."""
+
+
+def of_subject(*subjects: str) -> list[str]:
+    """Names of the metrics of the given subjects, in registry order."""
+    return [metric.name for metric in METRICS.values() if metric.subject in subjects]
+
+
+def headline(concurrency: int) -> str:
+    """Which throughput answers the question at this concurrency: one user's at 1, the server's above (study
+    A)."""
+    return "per_request_tps" if concurrency == 1 else "aggregate_tps"

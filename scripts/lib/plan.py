@@ -1,0 +1,124 @@
+"""The text of `snakemake plan`: every server with its exact command, every cell with its state. Starts
+nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from scripts.lib.cell import Cell, Server
+from scripts.lib.feasibility import Finding
+from scripts.lib.launch import Launch
+from scripts.lib.sweep import Sweep
+
+WIDTH = 100
+INFEASIBLE = "infeasible"
+
+
+def render(sweep: Sweep, state_of: Callable[[Cell], str]) -> str:
+    """The plan as text, at most WIDTH columns wide but for commands and single long words.
+
+    `state_of` gives a cell's state in the store, e.g. finished, failed or pending; a cell that a feasibility
+    rule refuses is shown as infeasible unless it is finished.
+    """
+    states = {cell: _state(sweep, cell, state_of(cell)) for cell in sweep.cells}
+    by_server: dict[Server, list[Cell]] = {}
+    for cell in sweep.cells:
+        by_server.setdefault(cell.server, []).append(cell)
+    lines = [_wrapped(f"warning: {warning}", "") for warning in sweep.warnings]
+    for number, (server, cells) in enumerate(by_server.items(), 1):
+        shared = sweep.server_findings(server)
+        lines += ["", f"[{number}/{len(by_server)}] {server.path}", *_server_lines(sweep, server)]
+        lines += _finding_lines(shared, "  ")
+        lines += _cell_lines(sweep, cells, states, len(shared))
+    return "\n".join([*lines, "", _totals(states.values(), len(by_server))]).lstrip("\n") + "\n"
+
+
+def _state(sweep: Sweep, cell: Cell, stored: str) -> str:
+    refused = any(finding.level == INFEASIBLE for finding in sweep.findings(cell))
+    return INFEASIBLE if refused and stored != "finished" else stored
+
+
+def _server_lines(sweep: Sweep, server: Server) -> list[str]:
+    launch = sweep.launch(server)
+    if launch.launcher == "external":
+        return [f"  runs elsewhere at {launch.base_url}; nothing is started or stopped"]
+    lines = []
+    if launch.container is not None:
+        lines.append(_wrapped(f"in {launch.container.image} ({_container(launch)})", "  "))
+    settings = [f"{name}={value}" for name, value in launch.environment.items()]
+    settings += [f"{name} (from your shell)" for name in launch.environment_names]
+    if settings:
+        lines.append(_wrapped("environment: " + " ".join(settings), "  "))
+    return [*lines, *_command(launch)]
+
+
+def _command(launch: Launch) -> list[str]:
+    """The command, broken between flags as a shell allows, so that it can be pasted."""
+    lines, line = [], "  $"
+    for group in _flag_groups(shlex.split(launch.command_line())):
+        if len(line) + 1 + len(group) + 2 > WIDTH and line.strip() != "$":
+            lines.append(line + " \\")
+            line = "     "
+        line += " " + group
+    return [*lines, line]
+
+
+def _flag_groups(argv: Sequence[str]) -> list[str]:
+    """Quoted words, each flag together with its values; what precedes the first flag is one group."""
+    groups: list[list[str]] = [[]]
+    for word in argv:
+        if word.startswith("-") and groups[-1]:
+            groups.append([])
+        groups[-1].append(word)
+    return [shlex.join(group) for group in groups]
+
+
+def _container(launch: Launch) -> str:
+    container = launch.container
+    pairs = [("gpus", container.gpus), ("ipc", container.ipc), ("network", container.network)]
+    pairs += [("shm-size", container.shm_size), *(("mount", mount) for mount in container.mounts)]
+    return ", ".join([*(f"{key} {value}" for key, value in pairs if value), *container.options])
+
+
+def _cell_lines(sweep: Sweep, cells: list[Cell], states: dict[Cell, str], shared: int) -> list[str]:
+    """One line a cell, then its findings but for the first `shared` ones, which are its server's."""
+    lines = []
+    width = max(len(_label(cell)) for cell in cells)
+    for cell in cells:
+        measure, warmup = sweep.requests_for(cell.concurrency)
+        counts = f"{warmup} warm-up + {measure} measured requests"
+        lines.append(f"    {_label(cell):<{width}}  {states[cell]:<10}  {counts}")
+        lines += _finding_lines(sweep.findings(cell)[shared:], "      ")
+    return lines
+
+
+def _finding_lines(findings: Sequence[Finding], indent: str) -> list[str]:
+    return [_wrapped(f"{finding.level}: {finding.message} [{finding.rule}]", indent) for finding in findings]
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.scenario}/c{cell.concurrency}/r{cell.repeat}"
+
+
+def _totals(states: Iterable[str], servers: int) -> str:
+    counts = Counter(states)
+    known = [state for state in ("finished", "failed", "pending", INFEASIBLE) if state in counts]
+    rest = sorted(counts.keys() - set(known))
+    total = sum(counts.values())
+    shown = ", ".join(f"{counts[state]} {state}" for state in (*known, *rest))
+    return f"{total} cell{'s' * (total != 1)} on {servers} server{'s' * (servers != 1)}: {shown}"
+
+
+def _wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,125 @@
+"""What has to be done: the sweep's cells against the cell store. Asked by the Snakefile, computed once per cell.
+
+A finished cell must not ask for a server, and a cell whose last try is worth another must run again although its pointer file
+exists: `needs_server` and `attempt` say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+from scripts.lib.cell import Boot, Cell, Server
+from scripts.lib.config import ConfigError
+from scripts.lib.measuring_spec import MeasureSpec
+from scripts.lib.store import CellStore, State, key_of
+from scripts.lib.sweep import Sweep
+
+
+def check_targets(sweep: Sweep, targets: Iterable[str], prefix: str) -> None:
+    """Refuse files of cells that cannot be, before anything is planned. `prefix` is the folder of all cells' files.
+
+    Raises ConfigError with the nearest legal value, or with the rule that the cell breaks.
+    """
+    for target in targets:
+        if target.startswith(prefix) and target.endswith(".json"):
+            cell = sweep.cell(target.removeprefix(prefix).rpartition("/")[0])
+            refused = [finding.message for finding in sweep.findings(cell) if finding.level == "infeasible"]
+            if refused:
+                raise ConfigError(f"{target} cannot be measured: {'; '.join(refused)}")
+
+
+class Plan:
+    """The sweep's cells with their keys and states, computed when asked for and then kept: jobs see what was planned."""
+
+    def __init__(self, sweep: Sweep):
+        self.sweep = sweep
+        self.store = CellStore(Path(sweep.config["store"]))
+        self._identities: dict[Cell, dict[str, object]] = {}
+        self._keys: dict[Cell, str] = {}
+        self._states: dict[Cell, State] = {}
+        self.asked: set[Cell] = set()
+        """Pending cells that a job of this run was planned for."""
+
+    def identity(self, cell: Cell) -> dict[str, object]:
+        if cell not in self._identities:
+            self._identities[cell] = self.sweep.identity(cell)
+        return self._identities[cell]
+
+    def key(self, cell: Cell) -> str:
+        if cell not in self._keys:
+            self._keys[cell] = key_of(self.identity(cell))
+        return self._keys[cell]
+
+    def state(self, cell: Cell) -> State:
+        if cell not in self._states:
+            self._states[cell] = self.store.state(cell, self.key(cell))
+        return self._states[cell]
+
+    def state_word(self, cell: Cell) -> str:
+        """finished, failed or pending, for people; a failure that is tried again is pending."""
+        state = self.state(cell)
+        if not state.finished:
+            return "pending"
+        return "finished" if state is State.MEASURED else "failed"
+
+    def infeasible(self, cell: Cell) -> list[str]:
+        """Why the cell cannot run, in words; empty when nothing is known against it."""
+        return [finding.message for finding in self.sweep.findings(cell) if finding.level == "infeasible"]
+
+    def needs_server(self, cell: Cell) -> bool:
+        """Whether measuring is due. Notes the cell as part of this run."""
+        if self.state(cell).finished:
+            return False
+        self.asked.add(cell)
+        return True
+
+    def asked_on(self, boot: Boot) -> list[Cell]:
+        """The boot's pending cells that this run will measure; complete once the jobs are planned."""
+        return [cell for cell in self.asked if cell.boot == boot]
+
+    def attempt(self, cell: Cell) -> int:
+        return self.store.attempt(cell, self.key(cell), self.state(cell))
+
+    @cached_property
+    def feasible(self) -> list[Cell]:
+        return [cell for cell in self.sweep.cells if not self.infeasible(cell)]
+
+    def runtime_minutes(self, boot: Boot) -> int:
+        """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""
+        cells = max(1, len(self.asked_on(boot)))
+        seconds = self.sweep.launch(boot.server).startup_limit_s + cells * self.sweep.config["measurement"]["cell_limit_s"]
+        return math.ceil(seconds / 60)
+
+    def priority(self, boot: Boot) -> int:
+        """Higher is sooner: boots in the order of the matrix."""
+        return self._priorities.get(boot, 0)
+
+    @cached_property
+    def _priorities(self) -> dict[Boot, int]:
+        boots = self.sweep.boots
+        return {boot: len(boots) - i for i, boot in enumerate(boots)}
+
+    def launch_json(self, server: Server) -> str:
+        return self.sweep.launch(server).to_json()
+
+    def measure_spec(self, cell: Cell) -> MeasureSpec:
+        launch = self.sweep.launch(cell.server)
+        limits = self.sweep.config["measurement"]
+        requests, warmup_requests = self.sweep.requests_for(cell.concurrency)
+        return MeasureSpec(
+            cell=cell.axes,
+            key=self.key(cell),
+            identity=self.identity(cell),
+            store=str(self.store.root),
+            scenario_file=str(self.sweep.scenario_path(cell.scenario)),
+            scenario_sha256=self.sweep.scenario(cell.scenario).sha256,
+            requests=requests,
+            warmup_requests=warmup_requests,
+            request_timeout_s=limits["request_timeout_s"],
+            stall_timeout_s=limits["stall_timeout_s"],
+            token_ids=launch.engine_kind == "vllm",
+            api_key_name=launch.api_key_name,
+        )

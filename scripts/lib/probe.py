@@ -1,0 +1,97 @@
+"""Small blocking requests to a server: is it there, which model, does it answer. Standard library only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import urllib.error
+import urllib.request
+
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Servers are on loopback or named by the user: a proxy from the environment must not come between."""
+
+
+class Unreachable(OSError):
+    """No HTTP answer: refused, reset, closed early or timed out."""
+
+
+class Refused(RuntimeError):
+    """An HTTP answer that is an error. `status` is its code, the message the server's own words."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(f"HTTP {status}: {message}")
+        self.status = status
+
+
+def free_port() -> int:
+    """A TCP port on loopback that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def request(url: str, body: object = None, timeout_s: float = 5.0, api_key: str | None = None) -> bytes:
+    """GET, or POST of JSON when there is a body. Raises Unreachable or Refused."""
+    headers = {"Content-Type": "application/json"}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with _OPENER.open(urllib.request.Request(url, data, headers), timeout=timeout_s) as response:
+            return response.read()
+    except urllib.error.HTTPError as error:
+        raise Refused(error.code, _message(error.read())) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(str(error)) from None
+
+
+def _message(body: bytes) -> str:
+    text = body.decode(errors="replace").strip()
+    try:
+        data = json.loads(text)
+        inner = data.get("error", data)
+        return str(inner.get("message", text) if isinstance(inner, dict) else inner)[:500]
+    except (ValueError, AttributeError):
+        return text[:500]
+
+
+def healthy(base_url: str, api_key: str | None = None, timeout_s: float = 5.0) -> bool:
+    """Whether GET /health (beside /v1) answers 2xx; a server without that page counts as healthy."""
+    try:
+        request(base_url.removesuffix("/v1") + "/health", timeout_s=timeout_s, api_key=api_key)
+    except Refused as error:
+        return error.status == 404
+    except Unreachable:
+        return False
+    return True
+
+
+def first_model(base_url: str, api_key: str | None = None) -> str:
+    """The id of the first model listed. Raises Unreachable, Refused or ValueError."""
+    listed = json.loads(request(base_url + "/models", api_key=api_key))
+    try:
+        return listed["data"][0]["id"]
+    except (KeyError, IndexError, TypeError):
+        raise ValueError(f"{base_url}/models lists no model") from None
+
+
+def complete_once(base_url: str, model: str, timeout_s: float, api_key: str | None = None) -> int:
+    """One real chat completion of a few tokens; returns how many came back.
+
+    Raises Unreachable, Refused, or ValueError when the answer is no completion.
+    """
+    body = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+    answer = json.loads(request(base_url + "/chat/completions", body, timeout_s, api_key))
+    try:
+        return int(answer["usage"]["completion_tokens"])
+    except (KeyError, TypeError):
+        raise ValueError("the first completion came back without a token count") from None
+
+
+def metrics_text(base_url: str, timeout_s: float = 10.0, api_key: str | None = None) -> bytes | None:
+    """The Prometheus page beside /v1, None where there is none."""
+    try:
+        return request(base_url.removesuffix("/v1") + "/metrics", timeout_s=timeout_s, api_key=api_key)
+    except (Unreachable, Refused):
+        return None

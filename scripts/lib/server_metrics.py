@@ -1,0 +1,153 @@
+"""The metrics that only the server knows: memory and start-up phases from its log, acceptance from its
+counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scripts.lib.cell import BASELINE, Cell
+from scripts.lib.evidence import Evidence, Request
+from scripts.lib.logs import LogReport, parse_path
+from scripts.lib.logs import acceptance as sources
+from scripts.lib.logs.acceptance import Acceptance, Effective
+from scripts.lib.logs.periodic import VARIABLE_K_METHODS
+from scripts.lib.logs.prometheus import difference
+from scripts.lib.metrics import of_subject
+
+_BY_CLIENT = {"startup_health_s": "health_s", "startup_ready_s": "ready_s"}
+_FROM_LOG = tuple(name for name in of_subject("memory", "startup") if name not in _BY_CLIENT)
+_ACCEPTANCE = tuple(of_subject("acceptance"))
+_NO_LOG = "there is no server log"
+_NO_COUNTERS = "there is no /metrics before and after the window"
+_HYBRID = (
+    "hybrid cache: the KV token figure is no capacity in tokens; "
+    "max_concurrency says how many requests of full length fit"
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Metric values (and the record's fields `engine_version` and `acceptance_source`), the reasons of those
+    that are None, and remarks a reader needs."""
+
+    values: Mapping[str, object]
+    reasons: Mapping[str, str]
+    notes: list[str]
+
+
+def server_metrics(evidence: Evidence, cell: Cell) -> Served:
+    """Metrics of the subjects memory, startup and acceptance. What the evidence lacks is None with a
+    reason."""
+    report = parse_path(evidence.log) if evidence.log else None
+    values: dict[str, object] = {}
+    reasons: dict[str, str] = {}
+    _startup_by_client(evidence, values, reasons)
+    notes = _facts(report, cell, values, reasons)
+    notes += _acceptance(evidence, report, cell, values, reasons)
+    return Served(values, reasons, notes)
+
+
+def _startup_by_client(evidence: Evidence, values: dict, reasons: dict) -> None:
+    startup = evidence.manifest["server"].get("startup") or {}
+    for name, key in _BY_CLIENT.items():
+        values[name] = startup.get(key)
+        if values[name] is None:
+            reasons[name] = "this workflow did not start the server"
+
+
+def _facts(report: LogReport | None, cell: Cell, values: dict, reasons: dict) -> list[str]:
+    """Fill in what the start-up log says; returns the remarks."""
+    if report is None:
+        values |= dict.fromkeys((*_FROM_LOG, "engine_version"))
+        reasons |= dict.fromkeys(_FROM_LOG, _NO_LOG)
+        return []
+    values["engine_version"] = report.version
+    for name in _FROM_LOG:
+        values[name] = report.get(name)
+        if values[name] is None:
+            reasons[name] = report.missing.get(name, "not found in the server log")
+    notes = [_HYBRID] if report.get("hybrid") else []
+    length = values["max_concurrency_length_tokens"]
+    if length is not None and length != cell.server.max_model_len:
+        notes.append(f"the server resolved max_model_len to {length}, not {cell.server.max_model_len}")
+    if report.note:
+        notes.append(f"server log: {report.note}")
+    return notes
+
+
+def _acceptance(
+    evidence: Evidence, report: LogReport | None, cell: Cell, values: dict, reasons: dict
+) -> list[str]:
+    """Fill in acceptance over the measured window; returns alarms where its sources disagree.
+
+    The counters of /metrics are exact and come first; the log's lines are used where there are none.
+    """
+    values |= dict.fromkeys((*_ACCEPTANCE, "acceptance_source"))
+    if cell.server.method == BASELINE:
+        reasons |= dict.fromkeys(_ACCEPTANCE, "no speculation")
+        return []
+    counters, lines = _from_counters(evidence, cell.server.k), _from_log(evidence, report, cell.server.k)
+    best = counters if counters.length is not None else lines
+    if best.length is None:
+        why = f"counters: {counters.reason}; log: {lines.reason}"
+        reasons |= dict.fromkeys(_ACCEPTANCE, why)
+        return []
+    steps = _effective(evidence.measured, best, cell.server.method)
+    values |= {
+        "acceptance_length": best.length,
+        "acceptance_rate": best.rate,
+        "acceptance_per_position": list(best.per_position) or None,
+        "drafts": _count(best.drafts),
+        "drafted_tokens": _count(best.drafted),
+        "accepted_tokens": _count(best.accepted),
+        "tokens_per_step": steps.tokens_per_step,
+        "draft_coverage": steps.coverage,
+        "acceptance_source": best.source,
+    }
+    lacking = [name for name in _ACCEPTANCE if values[name] is None]
+    reasons |= dict.fromkeys(lacking, f"{best.source} does not tell")
+    if steps.reason:
+        reasons |= dict.fromkeys(("tokens_per_step", "draft_coverage"), steps.reason)
+    agreement = sources.compare(lines, counters, _from_chunks(evidence.measured), cell.server.method, steps)
+    return [*agreement.alarms, *([f"acceptance: {best.note}"] if best.note else [])]
+
+
+def _from_counters(evidence: Evidence, k: int) -> Acceptance:
+    if evidence.metrics_before is None or evidence.metrics_after is None:
+        return Acceptance("metrics", None, None, reason=_NO_COUNTERS)
+    return sources.from_metrics(difference(evidence.metrics_before, evidence.metrics_after), k)
+
+
+def _from_log(evidence: Evidence, report: LogReport | None, k: int) -> Acceptance:
+    window = evidence.manifest["window"]
+    start, end = window.get("log_start"), window.get("log_end")
+    if report is None or start is None or end is None:
+        return Acceptance("log", None, None, reason=_NO_LOG)
+    return sources.from_log(report.speculation, start, end, k)
+
+
+def _from_chunks(measured: tuple[Request, ...]) -> Acceptance | None:
+    """The client's view; None unless every completed request has counted its tokens chunk by chunk."""
+    done = [request for request in measured if request.completed]
+    if not done or any(request.chunks is None or request.completion_tokens is None for request in done):
+        return None
+    tokens = sum(request.completion_tokens for request in done)
+    return sources.from_chunks(tokens, sum(request.chunks for request in done), len(done))
+
+
+def _effective(measured: tuple[Request, ...], best: Acceptance, method: str) -> Effective:
+    """Tokens per decoding step of a method that skips drafts. A request's first token comes from its prefill,
+    which is no decoding step."""
+    if method not in VARIABLE_K_METHODS:
+        return Effective(None, None, "this method drafts at every step: see acceptance_length")
+    if any(not request.completed for request in measured):
+        return Effective(None, None, "some requests failed: their accepted tokens cannot be told apart")
+    if any(request.completion_tokens is None for request in measured):
+        return Effective(None, None, "the server sent no token usage")
+    decoded = sum(max(request.completion_tokens - 1, 0) for request in measured)
+    return sources.effective_tokens(decoded, best.accepted, best.drafts)
+
+
+def _count(value: float | None) -> int | None:
+    return None if value is None else round(value)

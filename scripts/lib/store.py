@@ -1,0 +1,215 @@
+"""The cell store: evidence that Snakemake does not own, addressed by what decided it.
+
+    {root}/{cell path}/{first 16 digits of the key}/      evidence of one cell, read-only once there
+    {root}/{cell path}/{first 16 digits}.attempt-{n}/     an earlier try that was damaged, forgotten or worth another try
+    {root}/.incoming/                                     being written
+
+The key is the SHA-256 of the canonical JSON of the cell's identity (Sweep.identity). Evidence is written aside, checksummed
+(SHA256SUMS, readable by `sha256sum -c`), flushed to disk and moved into place by one rename, so a reader sees all of it or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from scripts.lib.cell import Cell
+
+MANIFEST = "manifest.json"
+CHECKSUMS = "SHA256SUMS"
+_KEY_DIGITS = 16
+
+
+class StoreError(RuntimeError):
+    """The store cannot be read or written; the message names the path and the remedy."""
+
+
+class State(Enum):
+    """What the store holds for one cell under one key."""
+
+    ABSENT = "absent"
+    MEASURED = "measured"
+    FAILED = "failed"
+    RETRY = "retry"
+    DAMAGED = "damaged"
+
+    @property
+    def finished(self) -> bool:
+        """Nothing to measure: there is a result, good or bad, that another try would not change."""
+        return self in (State.MEASURED, State.FAILED)
+
+
+def canonical_json(value: object) -> str:
+    """One spelling per value: sorted keys, no spaces, no NaN. Raises ValueError for NaN or infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def key_of(identity: Mapping[str, object]) -> str:
+    """SHA-256 (64 hexadecimal digits) of the canonical JSON of `identity`."""
+    return hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One component in which stored evidence differs from what is asked for now."""
+
+    component: str
+    stored: object
+    wanted: object
+
+
+class CellStore:
+    """All evidence below one folder. Several sweeps and checkouts may share it."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def folder(self, cell: Cell, key: str) -> Path:
+        return self.root / cell.path / key[:_KEY_DIGITS]
+
+    def state(self, cell: Cell, key: str) -> State:
+        """Read and verify every byte of the cell's evidence: a flipped or truncated file is DAMAGED, never data."""
+        folder = self.folder(cell, key)
+        if not folder.is_dir():
+            return State.ABSENT
+        if damage(folder) is not None:
+            return State.DAMAGED
+        manifest = read_manifest(folder)
+        if manifest.get("key") != key:
+            return State.DAMAGED
+        if manifest["status"] == "measured":
+            return State.MEASURED
+        return State.RETRY if manifest["failure"]["retry"] else State.FAILED
+
+    def discarded(self, cell: Cell, key: str) -> int:
+        """How many earlier tries under this key were set aside."""
+        folder = self.folder(cell, key)
+        return len(list(folder.parent.glob(folder.name + ".attempt-*")))
+
+    def attempt(self, cell: Cell, key: str, state: State) -> int:
+        """Number of the try that stands or is due next; it does not change when that try succeeds.
+
+        Given to Snakemake as a parameter, it makes a cell run again exactly when another try is due.
+        """
+        return self.discarded(cell, key) + (state in (State.RETRY, State.DAMAGED))
+
+    def forget(self, cell: Cell, key: str) -> bool:
+        """Set the evidence aside so that the cell is measured again. Returns whether there was any."""
+        folder = self.folder(cell, key)
+        if not folder.is_dir():
+            return False
+        number = self.discarded(cell, key) + 1
+        folder.rename(folder.with_name(f"{folder.name}.attempt-{number}"))
+        return True
+
+    @contextmanager
+    def writing(self, cell: Cell, key: str) -> Iterator[Path]:
+        """Give a folder to fill; on a clean exit it becomes the cell's evidence, on an exception nothing remains.
+
+        Finished evidence that another sweep put there meanwhile is kept and the new one dropped.
+        Raises StoreError when the disk is full or the store is not writable.
+        """
+        incoming = self.root / ".incoming"
+        try:
+            incoming.mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=incoming))
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            yield aside
+            _seal(aside)
+            self._place(aside, cell, key)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def _place(self, aside: Path, cell: Cell, key: str) -> None:
+        folder = self.folder(cell, key)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        state = self.state(cell, key)
+        if state.finished:
+            return
+        if state is not State.ABSENT:
+            self.forget(cell, key)
+        aside.rename(folder)
+        _sync(folder.parent)
+
+    def _unwritable(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"cannot write evidence to the cell store {self.root}: {error.strerror or error}. "
+            "Nothing measured before is lost; make room or fix the permissions (or set `store:` in the config) and run again."
+        )
+
+    def others(self, cell: Cell, key: str) -> list[tuple[Path, dict[str, object]]]:
+        """Readable evidence of the same cell under other keys: (folder, identity), newest first."""
+        folder = self.folder(cell, key)
+        found = []
+        for other in sorted(folder.parent.glob("?" * _KEY_DIGITS), key=lambda p: p.stat().st_mtime, reverse=True):
+            if other.is_dir() and other != folder and damage(other) is None:
+                found.append((other, read_manifest(other)["identity"]))
+        return found
+
+
+def differences(stored: Mapping[str, object], wanted: Mapping[str, object], prefix: str = "") -> list[Difference]:
+    """Which components of two identities differ, by dotted name; mappings are compared key by key."""
+    found: list[Difference] = []
+    for name in sorted(set(stored) | set(wanted)):
+        old, new = stored.get(name), wanted.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found += differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            found.append(Difference(prefix + name, old, new))
+    return found
+
+
+def read_manifest(folder: Path) -> dict:
+    """The manifest of an evidence folder. Raises OSError or ValueError when it is unreadable."""
+    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+def damage(folder: Path) -> str | None:
+    """Compare every file with SHA256SUMS. Returns what is wrong in words, None when all is well."""
+    try:
+        lines = (folder / CHECKSUMS).read_text(encoding="ascii").splitlines()
+        listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    except (OSError, UnicodeDecodeError) as error:
+        return f"{CHECKSUMS} is unreadable ({error})"
+    unlisted = {path.name for path in folder.iterdir()} - {CHECKSUMS} - set(listed)
+    if unlisted or MANIFEST not in listed:
+        return f"{CHECKSUMS} does not list {', '.join(sorted(unlisted)) or MANIFEST}"
+    for name, digest in listed.items():
+        try:
+            actual = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        except (OSError, ValueError) as error:
+            return f"{name[:80]!r} is unreadable ({error})"
+        if actual != digest:
+            return f"{name} does not match its checksum"
+    return None
+
+
+def _seal(folder: Path) -> None:
+    lines = []
+    for path in sorted(folder.iterdir()):
+        lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
+        _sync(path)
+    sums = folder / CHECKSUMS
+    sums.write_text("".join(lines), encoding="ascii")
+    _sync(sums)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

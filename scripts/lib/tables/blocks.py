@@ -1,0 +1,83 @@
+"""What the printed tables share: rows that may be compared stand in one block, and every table says how often
+was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from scripts.lib.cell import BASELINE
+from scripts.lib.metrics import ABSENT, METRICS
+from scripts.lib.tables import markdown
+from scripts.lib.tables.compare import METHOD, SERVER_BLOCK, in_reading_order, over_repeats
+
+
+def blocks_of(table: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
+    """Split a table in reading order into its blocks: (values of `keys`, rows)."""
+    for values, rows in table.group_by(keys, maintain_order=True):
+        yield dict(zip(keys, values, strict=True)), rows
+
+
+def method_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], pl.DataFrame]]:
+    """Split a block by method and k: (row labels, rows)."""
+    for (method, k), of_method in rows.group_by(METHOD, maintain_order=True):
+        yield [method, ABSENT if method == BASELINE else str(k)], of_method
+
+
+def repeats_note(table: pl.DataFrame, what: str = "cell") -> str:
+    """How far the figures can be trusted, by the number of repeats (boots of a server) behind them."""
+    counts = table["measured"].filter(table["measured"] > 0)
+    if counts.is_empty():
+        return "Nothing was measured."
+    fewest, most = counts.min(), counts.max()
+    if most == 1:
+        return f"Single run of each {what}: the spread is unknown, so small differences may be noise."
+    if fewest == most:
+        return f"Median of {most} repeats."
+    return f"Median of {fewest} to {most} repeats; a single run has no known spread."
+
+
+def server_table(cells: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+    """One row per server for facts of a boot: the first value among the cells of each boot, then the median
+    over boots."""
+    boot = (*SERVER_BLOCK, *METHOD, "repeat")
+    boots = cells.group_by(boot, maintain_order=True).agg(
+        *(pl.col(name).drop_nulls().first() for name in metrics),
+        # A boot that gave one measured cell did start, whatever became of its other cells.
+        pl.col("status").sort_by(pl.col("status") != "measured", maintain_order=True).first(),
+        pl.col("completed", "requests").first(),
+    )
+    known = pl.any_horizontal(pl.col(name).is_not_null() for name in metrics)
+    rows = over_repeats(boots, (*SERVER_BLOCK, *METHOD), metrics, known)
+    return in_reading_order(rows).drop("incomplete")
+
+
+def server_text(table: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
+    """Blocks of a server table, one pipe table each; a server without any figure shows its status in the
+    first column.
+
+    Metrics that no server has are named once instead of filling columns with ABSENT.
+    """
+    known = [name for name in metrics if table[name].null_count() < len(table)] or list(metrics)[:1]
+    lines: list[str] = []
+    headers = ["method", "k", *(METRICS[name].column for name in known)]
+    for block, rows in blocks_of(table, SERVER_BLOCK):
+        body = [
+            [*names, *_figures(of_method.row(0, named=True), known)] for names, of_method in method_rows(rows)
+        ]
+        lines += ["", markdown.heading(block), "", *markdown.table(headers, body, fixed=2)]
+    unknown = ", ".join(METRICS[name].label for name in metrics if name not in known)
+    if unknown and not table.is_empty():
+        lines += [
+            "",
+            *markdown.paragraph(f"No server reported: {unknown} (why: column `absent` of cells.csv)."),
+        ]
+    return lines
+
+
+def _figures(row: Mapping[str, object], metrics: Sequence[str]) -> list[str]:
+    figures = [METRICS[name].text(row[name]) for name in metrics]
+    if not row["measured"] and row["statuses"]:
+        figures[0] = "/".join(row["statuses"])
+    return figures

@@ -1,0 +1,95 @@
+"""What is compared with what: the baseline of a cell, and the median over repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from scripts.lib.cell import BASELINE
+
+SERVER_BLOCK = ("hardware", "engine", "model", "max_model_len")
+"""Servers that may be compared with each other: everything but the method is equal."""
+
+CELL_BLOCK = (*SERVER_BLOCK, "scenario")
+
+SAME_AS_BASELINE = (*CELL_BLOCK, "concurrency", "repeat")
+METHOD = ("method", "k")
+
+_NO_BASELINE = f"speedup: there is no `none` cell with the same {', '.join(SAME_AS_BASELINE)}"
+_NO_BASELINE_VALUE = "speedup: the `none` cell has no throughput (status {})"
+_NO_VALUE = "speedup: this cell has no throughput"
+_NO_KV = "kv_cache_change: the KV cache of this cell or of `none` with the same max_model_len is not known"
+
+
+def headline_tps() -> pl.Expr:
+    """Throughput that answers the question: of one request at concurrency 1, of all together above
+    (metrics.headline)."""
+    return (
+        pl.when(pl.col("concurrency") == 1).then(pl.col("per_request_tps")).otherwise(pl.col("aggregate_tps"))
+    )
+
+
+def with_speedup(cells: pl.DataFrame) -> pl.DataFrame:
+    """Fill `speedup` against the `none` cell that shares everything but the method, and say in `absent` where
+    it cannot."""
+    baseline = cells.filter(pl.col("method") == BASELINE).select(
+        *SAME_AS_BASELINE, _baseline_tps=headline_tps(), _baseline_status=pl.col("status")
+    )
+    joined = cells.join(baseline, on=SAME_AS_BASELINE, how="left", maintain_order="left")
+    value, reference = headline_tps(), pl.col("_baseline_tps")
+    speedup = pl.when(reference > 0).then(value / reference)
+    reason = (
+        pl.when(value.is_null())
+        .then(pl.lit(_NO_VALUE))
+        .when(pl.col("_baseline_status").is_null())
+        .then(pl.lit(_NO_BASELINE))
+        .otherwise(pl.format(_NO_BASELINE_VALUE, pl.col("_baseline_status").fill_null("?")))
+    )
+    return _filled(joined, "speedup", speedup, reason).select(cells.columns)
+
+
+def _filled(frame: pl.DataFrame, name: str, value: pl.Expr, reason: pl.Expr) -> pl.DataFrame:
+    """Set the column `name`; where it stays null, add the reason to `absent`."""
+    absent = pl.col("absent").fill_null([])
+    return frame.with_columns(
+        value.alias(name), absent=pl.when(value.is_null()).then(absent.list.concat(reason)).otherwise(absent)
+    )
+
+
+def with_kv_cache_change(cells: pl.DataFrame) -> pl.DataFrame:
+    """Fill `kv_cache_change` (percent) against `none` of the same block; at another max_model_len the token
+    figure means something else, so there is nothing to compare it with."""
+    baseline = (
+        cells.filter(pl.col("method") == BASELINE)
+        .group_by(SERVER_BLOCK)
+        .agg(_baseline_kv=pl.col("kv_cache_tokens").median())
+    )
+    joined = cells.join(baseline, on=SERVER_BLOCK, how="left", maintain_order="left")
+    reference = pl.col("_baseline_kv")
+    change = pl.when(reference > 0).then(100 * (pl.col("kv_cache_tokens") / reference - 1))
+    return _filled(joined, "kv_cache_change", change, pl.lit(_NO_KV)).select(cells.columns)
+
+
+def over_repeats(
+    cells: pl.DataFrame, keys: Sequence[str], metrics: Sequence[str], present: pl.Expr
+) -> pl.DataFrame:
+    """One row per combination of `keys`: the median of each metric over the rows that have it.
+
+    `present` says which rows count as measured. Added columns: `measured` (how many), `asked` (rows),
+    `incomplete` (how many had failed requests), `statuses` (of the rows that are not measured). Rows keep the
+    order of their first appearance."""
+    return cells.group_by(keys, maintain_order=True).agg(
+        pl.col(metrics).median(),
+        measured=present.sum(),
+        asked=pl.len(),
+        incomplete=(pl.col("completed") < pl.col("requests")).sum(),
+        statuses=pl.col("status").filter(pl.col("status") != "measured").unique(maintain_order=True),
+    )
+
+
+def in_reading_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Blocks together, the baseline first in each, then methods by name and k, then concurrency."""
+    block = [name for name in CELL_BLOCK if name in frame.columns]
+    rest = [name for name in (*METHOD, "concurrency") if name in frame.columns]
+    return frame.sort([*block, pl.col("method") != BASELINE, *rest])

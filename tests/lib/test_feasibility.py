@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import pytest
+
+from scripts.lib.feasibility import CELL_RULES, SERVER_RULES, check_cell, check_server, parse_version
+from scripts.lib.feasibility_rules import drafting_slots, prompt_tokens_bounds
+from scripts.lib.parts import Drafter
+from scripts.lib.scenario import Prompt, Scenario
+from tests.planning import engine, hardware, model, resolved
+
+GPU = {"max_num_seqs": 256, "max_num_batched_tokens": 2048}
+
+
+def workload(max_tokens=64, text="x" * 400):
+    prompts = (Prompt("p", text),)
+    return Scenario("work", "", prompts, prompts, max_tokens, None, False, 0.0, 1.0, None, {}, True)
+
+
+def server_finding(rule, *args, **kwargs):
+    found = [finding for finding in check_server(resolved(*args, **kwargs)) if finding.rule == rule]
+    assert len(found) <= 1
+    return (found[0].level, found[0].message) if found else None
+
+
+def cell_finding(rule, concurrency, *args, scenario=None, **kwargs):
+    made = check_cell(resolved(*args, **kwargs), scenario or workload(), concurrency)
+    found = [finding for finding in made if finding.rule == rule]
+    return (found[0].level, found[0].message) if found else None
+
+
+def machine(**limits):
+    return hardware(vllm_defaults=GPU | limits)
+
+
+def says(found, level, *words):
+    assert found is not None
+    assert found[0] == level
+    for word in words:
+        assert str(word) in found[1], found[1]
+    return True
+
+
+def test_ids_are_unique():
+    ids = [rule.id for rule in (*SERVER_RULES, *CELL_RULES)]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_plain_server_has_no_findings():
+    for method, k in (("none", 0), ("mtp", 3), ("eagle", 2), ("ngram", 5), ("suffix", 8)):
+        assert check_server(resolved(method, k, machine=machine())) == ()
+
+
+def test_baseline_and_k():
+    assert says(server_finding("baseline-has-no-k", "none", 3), "infeasible", "k 3")
+    assert says(server_finding("baseline-has-no-k", "mtp", 0), "infeasible", "got 0")
+
+
+def test_a_missing_drafter():
+    bare = model(drafters={})
+    for method in ("eagle", "eagle3", "draft_model", "dspark", "dflash"):
+        assert says(
+            server_finding("drafter-given", method, 3, target=bare), "infeasible", method, "target.yaml"
+        )
+    own = {"model": "org/own"}
+    assert server_finding("drafter-given", "eagle", 3, target=bare, speculative_config=own) is None
+
+
+def test_a_forbidden_drafter():
+    for method in ("mtp", "ngram", "suffix"):
+        found = server_finding("drafter-given", method, 3, speculative_config={"model": "org/x"})
+        assert says(found, "infeasible", method, "org/x")
+
+
+def test_mtp_needs_a_head():
+    assert says(
+        server_finding("mtp-head-present", "mtp", 1, target=model(has_mtp=False)), "infeasible", "target"
+    )
+    assert server_finding("mtp-head-present", "ngram", 1, target=model(has_mtp=False)) is None
+
+
+@pytest.mark.parametrize(
+    ("k", "n_predict", "refused"),
+    [
+        (3, 1, False),
+        (2, 2, False),
+        (1, 2, False),
+        (3, 2, True),
+        (4, 2, False),
+        (5, 3, True),
+        (3, None, False),
+    ],
+)
+def test_k_of_mtp_is_a_multiple_of_n_predict_once_above_it(k, n_predict, refused):
+    found = server_finding("mtp-k-divisible", "mtp", k, target=model(mtp_n_predict=n_predict))
+    assert (found is not None) == refused
+    if refused:
+        assert says(found, "infeasible", f"k {k}", f"n_predict {n_predict}", k // n_predict * n_predict)
+
+
+def test_length_over_the_model_s_context():
+    target = model(context_length=4096)
+    assert says(
+        server_finding("length-within-context", "none", 0, 8192, target=target), "infeasible", 8192, 4096
+    )
+    assert server_finding("length-within-context", "none", 0, 4096, target=target) is None
+    assert server_finding("length-within-context", "none", 0, 8192) is None
+    allowed = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    found = server_finding("length-within-context", "none", 0, 8192, target=target, environment=allowed)
+    assert says(found, "warning")
+
+
+def test_stochastic_rounding_needs_float16():
+    flag = {"enable-mamba-cache-stochastic-rounding": True}
+    rule = "stochastic-rounding-dtype"
+    assert says(server_finding(rule, flags=flag), "infeasible", "float16", "not given")
+    assert says(
+        server_finding(rule, flags=flag | {"mamba-ssm-cache-dtype": "float32"}), "infeasible", "float32"
+    )
+    assert server_finding(rule, flags=flag | {"mamba-ssm-cache-dtype": "float16"}) is None
+    assert server_finding(rule, flags={"mamba-ssm-cache-dtype": "float32"}) is None
+
+
+def test_dspark_below_its_block_size_is_a_warning():
+    target = model(drafters={"dspark": Drafter("org/d", block_size=7)})
+    assert says(server_finding("dspark-block-size", "dspark", 3, target=target), "warning", "k 3", "7")
+    assert server_finding("dspark-block-size", "dspark", 7, target=target) is None
+    assert server_finding("dspark-block-size", "dspark", 3) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "k", "slots"),
+    [
+        ("none", 0, 0),
+        ("mtp", 3, 0),
+        ("eagle", 3, 0),
+        ("ngram", 3, 0),
+        ("dspark", 3, 2),
+        ("dflash", 4, 3),
+        ("draft_model", 3, 1),
+    ],
+)
+def test_slots_that_drafting_takes(method, k, slots):
+    assert drafting_slots(resolved(method, k)) == slots
+
+
+def test_parallel_drafting_of_a_draft_model_takes_both():
+    assert drafting_slots(resolved("draft_model", 3, speculative_config={"parallel_drafting": True})) == 3
+
+
+@pytest.mark.parametrize(
+    ("budget", "seqs", "method", "k", "left"),
+    [
+        # resolved values of real logs
+        (8192, 1024, "dspark", 3, 6144),
+        (2048, 128, "draft_model", 3, 1920),
+        (2048, 8, "dspark", 3, 2032),
+        (2048, 128, "dflash", 4, 1664),
+        (2048, 256, "dspark", 16, -1792),
+        (2048, 1024, "dspark", 3, 0),
+    ],
+)
+def test_scheduled_tokens(budget, seqs, method, k, left):
+    box = machine(max_num_batched_tokens=budget, max_num_seqs=seqs)
+    found = server_finding("scheduled-tokens", method, k, machine=box)
+    assert says(found, "infeasible" if left <= 0 else "warning", f"= {left}", budget, seqs)
+
+
+def test_scheduled_tokens_reads_flags_before_defaults_and_is_silent_without_numbers():
+    flags = {"max-num-batched-tokens": 4096, "max-num-seqs": "16"}
+    assert "= 4064" in server_finding("scheduled-tokens", "dspark", 3, machine=machine(), flags=flags)[1]
+    assert server_finding("scheduled-tokens", "dspark", 3) is None
+    unread = {"max-num-batched-tokens": "8k"}
+    assert server_finding("scheduled-tokens", "dspark", 3, machine=machine(), flags=unread) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        ("0.19.1", None),
+        ("0.20.0", "infeasible"),
+        ("0.27.1", "infeasible"),
+        ("0.28", None),
+        ("0.28.0", None),
+        (None, "warning"),
+    ],
+)
+def test_a_rule_holds_for_its_versions_and_only_warns_when_unknown(version, level):
+    box = machine(max_num_seqs=256)
+    found = server_finding("scheduled-tokens", "dspark", 16, machine=box, build=engine(version=version))
+    assert (found and found[0]) == level
+    if version is None:
+        assert "unknown version" in found[1]
+        assert "0.20 to before 0.28" in found[1]
+
+
+def test_one_request_s_step_must_fit_the_budget_from_0_28_on():
+    flags = {"max-num-batched-tokens": 8}
+    newer = engine(version="0.28.0")
+    assert says(
+        server_finding("lookahead-fits-budget", "mtp", 8, flags=flags, build=newer), "infeasible", "9"
+    )
+    assert server_finding("lookahead-fits-budget", "mtp", 7, flags=flags, build=newer) is None
+    assert server_finding("lookahead-fits-budget", "mtp", 8, flags=flags) is None
+
+
+def test_synthetic_length_lies_between_one_and_k_plus_one():
+    def length(value):
+        return server_finding(
+            "synthetic-length", "mtp", 3, speculative_config={"synthetic_acceptance_length": value}
+        )
+
+    assert says(length(6.0), "infeasible", "[1, 4]")
+    assert says(length(0.5), "infeasible")
+    assert length(4) is None
+    assert length(2.5) is None
+
+
+def test_releases_without_draft_models():
+    assert says(
+        server_finding("draft-model-supported", "draft_model", 3, build=engine(version="0.12.0")),
+        "infeasible",
+    )
+    assert server_finding("draft-model-supported", "draft_model", 3) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "keys"),
+    [("dspark", {}), ("ngram_gpu", {}), ("eagle", {"rejection_sample_method": "synthetic"})],
+)
+def test_what_a_cpu_cannot_run(method, keys):
+    box = hardware(accelerator="cpu")
+    build = {"machine": box, "speculative_config": keys}
+    assert says(server_finding("cpu-support", method, 3, **build), "infeasible", "CPU")
+    assert says(server_finding("cpu-support", method, 3, **build, build=engine(version="0.30.0")), "warning")
+    assert server_finding("cpu-support", method, 3, speculative_config=keys) is None
+    assert server_finding("cpu-support", "mtp", 3, machine=box) is None
+
+
+def test_memory_utilization_on_unified_memory():
+    box = hardware(
+        unified_memory=True,
+        max_gpu_memory_utilization=0.91,
+        vllm_defaults={"gpu_memory_utilization": 0.92},
+    )
+    rule = "memory-utilization"
+    assert says(server_finding(rule, machine=box), "warning", "0.92", "default", "share")
+    assert says(
+        server_finding(rule, machine=box, flags={"gpu-memory-utilization": 0.95}), "warning", "0.95", "0.91"
+    )
+    assert server_finding(rule, machine=box, flags={"gpu-memory-utilization": 0.91}) is None
+    assert server_finding(rule, flags={"gpu-memory-utilization": 0.99}) is None
+
+
+def test_the_scenario_against_the_length():
+    rule = "scenario-fits-length"
+    assert cell_finding(rule, 1, "none", 0, 4096) is None
+    assert says(cell_finding(rule, 1, "none", 0, 64), "infeasible", "max_tokens 64", "50 tokens", 64)
+    assert says(cell_finding(rule, 1, "none", 0, 200), "warning", "estimated", 200)
+    assert says(cell_finding(rule, 1, "none", 0, 2048, scenario=workload(2048, "x")), "infeasible", 2048)
+
+
+def test_the_bounds_enclose_what_tokenizers_give():
+    """English near 4 bytes a token; Japanese near 3."""
+    for text, tokens in (("word " * 300, 300), ("日本" * 300, 600)):
+        least, most = prompt_tokens_bounds(workload(text=text))
+        assert least <= tokens <= most
+
+
+def test_a_token_budget_that_holds_fewer_requests_than_asked():
+    flags = {"max-num-batched-tokens": 32, "max-num-seqs": 64}
+    found = cell_finding("token-budget", 64, "mtp", 2, flags=flags)
+    assert says(found, "warning", "32 holds 10 of 64", "k + 1 = 3")
+    assert cell_finding("token-budget", 10, "mtp", 2, flags=flags) is None
+    assert says(cell_finding("token-budget", 64, "none", 0, flags=flags), "warning", "32 of 64")
+    assert cell_finding("token-budget", 64, "mtp", 2) is None
+
+
+def test_a_default_budget_is_cut_to_what_all_slots_can_hold():
+    box = machine(max_num_batched_tokens=8192, max_num_seqs=2)
+    assert says(
+        cell_finding("token-budget", 100, "mtp", 2, 128, machine=box), "warning", "256 holds 85 of 100"
+    )
+
+
+def test_more_workers_than_slots():
+    box = machine(max_num_seqs=8)
+    assert says(cell_finding("concurrency-within-slots", 16, machine=box), "warning", 16, 8, "8 will queue")
+    assert cell_finding("concurrency-within-slots", 8, machine=box) is None
+    assert cell_finding("concurrency-within-slots", 16) is None
+
+
+def test_flags_say_nothing_about_external_servers_but_axes_do():
+    outside = engine(launcher="external", base_url="http://x", command=())
+    flags = {"max-num-seqs": 1, "enable-mamba-cache-stochastic-rounding": True}
+    server = resolved("dspark", 3, 64, build=outside, flags=flags)
+    assert check_server(server) == ()
+    assert [finding.rule for finding in check_cell(server, workload(), 8)] == ["scenario-fits-length"]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("0.27.1", (0, 27, 1)),
+        ("0.27.1+cpu", (0, 27, 1)),
+        ("0.28.0rc1", (0, 28, 0)),
+        ("0.9.dev3", (0, 9)),
+        (None, None),
+    ],
+)
+def test_versions(text, version):
+    assert parse_version(text) == version

@@ -1,0 +1,107 @@
+"""What only the server knows: memory and start-up from its log, acceptance from its counters or its log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scripts.lib.metrics import of_subject
+from scripts.lib.record import record_from_evidence
+from tests.evidence_factory import Truth, cell, seal, write_evidence
+from tests.lib.test_record import SPECULATING, absent, record_of
+
+
+def test_what_the_server_says(tmp_path: Path) -> None:
+    record = record_of(tmp_path, Truth())
+    assert record["kv_cache_tokens"] == 90112
+    assert record["kv_available_gib"] == 2.0
+    assert record["max_concurrency"] == 88.0
+    assert record["max_concurrency_length_tokens"] == 1024
+    assert record["weights_load_s"] == 0.26
+    assert record["init_s"] == 2.02
+    assert (record["startup_health_s"], record["startup_ready_s"]) == (33.5, 34.75)
+    assert record["engine_version"] == "0.27.1"
+
+
+def test_acceptance_is_of_the_window_not_of_the_warm_up(tmp_path: Path) -> None:
+    # 80 + 50 of 200 drafted tokens over 100 drafts; the warm-up's 50 drafts accepted nothing (F24).
+    record = record_of(tmp_path, SPECULATING, "mtp", 2)
+    assert record["acceptance_length"] == pytest.approx(2.3)
+    assert record["acceptance_rate"] == pytest.approx(0.65)
+    assert record["acceptance_per_position"] == pytest.approx([0.8, 0.5])
+    assert (record["drafts"], record["drafted_tokens"], record["accepted_tokens"]) == (100, 200, 130)
+    assert record["acceptance_source"] == "metrics"
+    assert (record["tokens_per_step"], record["draft_coverage"]) == (None, None)
+    assert record["notes"] == []
+
+
+def test_steps_without_a_draft_show_in_tokens_per_step(tmp_path: Path) -> None:
+    # F25: 200 drafts in 1000 steps, 720 of 1000 drafted tokens kept, 1720 tokens decoded.
+    truth = Truth(requests=10, tokens=173, positions=(0.72,) * 5, drafts=200)
+    record = record_of(tmp_path, truth, "ngram", 5)
+    assert record["acceptance_length"] == pytest.approx(4.6)
+    assert record["tokens_per_step"] == pytest.approx(1.72)
+    assert record["draft_coverage"] == pytest.approx(0.2)
+    assert record["notes"] == []
+
+
+def test_sources_of_acceptance_that_disagree_are_noted(tmp_path: Path) -> None:
+    # The counters say 100 drafts and 130 accepted, the chunks one token each.
+    record = record_of(tmp_path, replace(SPECULATING, tokens=200), "mtp", 2)
+    assert len(record["notes"]) == 1
+    assert "acceptance disagrees: metrics 2.30, chunks" in record["notes"][0]
+
+
+def test_a_restart_inside_the_window_is_no_acceptance(tmp_path: Path) -> None:
+    def spoil(folder: Path) -> None:
+        (folder / "metrics_after.prom").replace(folder / "x")
+        (folder / "metrics_before.prom").replace(folder / "metrics_after.prom")
+        (folder / "x").replace(folder / "metrics_before.prom")
+        seal(folder)
+
+    subject = cell("mtp", 2)
+    folder = write_evidence(tmp_path, subject, replace(SPECULATING, log=False), spoil)
+    record = record_from_evidence(folder, subject)
+    assert record["acceptance_length"] is None
+    assert "restarted" in absent(record)["acceptance_length"]
+
+
+def test_acceptance_from_the_log_where_there_are_no_counters(tmp_path: Path) -> None:
+    record = record_of(tmp_path, replace(SPECULATING, metrics=False), "mtp", 2)
+    assert record["acceptance_length"] == pytest.approx(2.3, abs=0.01)
+    assert record["acceptance_rate"] == pytest.approx(0.65, abs=0.001)
+    assert record["acceptance_source"] == "log"
+
+
+def test_the_baseline_has_no_acceptance_and_says_why(tmp_path: Path) -> None:
+    record = record_of(tmp_path, Truth())
+    for name in of_subject("acceptance"):
+        assert record[name] is None
+        assert "speculation" in absent(record)[name]
+
+
+def test_without_a_log_its_facts_are_absent(tmp_path: Path) -> None:
+    record = record_of(tmp_path, Truth(log=False, metrics=False))
+    assert record["status"] == "measured"
+    assert record["kv_cache_tokens"] is None
+    assert absent(record)["kv_cache_tokens"] == "there is no server log"
+    assert record["log"] is None
+
+
+def test_a_resolved_length_that_was_not_asked_for_is_noted(tmp_path: Path) -> None:
+    folder = write_evidence(
+        tmp_path, cell(max_model_len=2048), Truth(), spoil=lambda folder: _claim(folder, 1024)
+    )
+    record = record_from_evidence(folder, cell(max_model_len=1024))
+    assert record["notes"] == ["the server resolved max_model_len to 2048, not 1024"]
+
+
+def _claim(folder: Path, max_model_len: int) -> None:
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["cell"]["max_model_len"] = max_model_len
+    path.write_text(json.dumps(manifest))
+    seal(folder)

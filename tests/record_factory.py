@@ -1,0 +1,47 @@
+"""Records with chosen values, for tests of what comes after parsing."""
+
+from __future__ import annotations
+
+from scripts.lib.cell import Cell
+from scripts.lib.metrics import METRICS
+from scripts.lib.record import DAMAGED, FAILED, FAILURE_FIELDS, INFEASIBLE, MEASURED, PROVENANCE_FIELDS
+
+
+def record(cell: Cell, status: str = MEASURED, **values: object) -> dict[str, object]:
+    """A record of `cell` in which everything is None but `values`."""
+    names = (*FAILURE_FIELDS, *METRICS, *PROVENANCE_FIELDS)
+    unknown = set(values) - {*names, "reasons", "absent", "notes"}
+    assert not unknown, unknown
+    blank = dict.fromkeys(names) | {"reasons": [], "absent": [], "notes": []}
+    return {**cell.axes, "status": status, **blank, **values}
+
+
+def measured(cell: Cell, tps: float, requests: int = 8, **values: object) -> dict[str, object]:
+    """A complete measurement; `tps` is the total throughput, shared by the cell's concurrent requests."""
+    counts = {"requests": requests, "completed": requests, "failed": 0}
+    rates = {"aggregate_tps": tps, "per_request_tps": tps / cell.concurrency}
+    return record(cell, MEASURED, **(counts | rates | values))
+
+
+def failed(cell: Cell, **values: object) -> dict[str, object]:
+    """A server that ran out of memory at start."""
+    known = {
+        "failure_class": "resource_start",
+        "failure_cause": "no memory is left for the KV cache",
+        "failure_root_line": "ValueError: No available memory for the cache blocks.",
+        "failure_fix": "raise gpu_memory_utilization or use a smaller drafter",
+        "failure_phase": "startup",
+        "failure_process": "EngineCore",
+        "log": f"resources/store/{cell.path}/0123456789abcdef/server.log.gz",
+    }
+    return record(cell, FAILED, **(known | values))
+
+
+def damaged(cell: Cell) -> dict[str, object]:
+    return record(cell, DAMAGED, reasons=["requests.jsonl does not match its checksum. Run again"])
+
+
+def infeasible(cell: Cell) -> dict[str, object]:
+    return record(
+        cell, INFEASIBLE, reasons=["k 3 must be a multiple of the 2 heads of this model's mtp module"]
+    )

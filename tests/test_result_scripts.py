@@ -1,0 +1,70 @@
+"""The thin scripts from pointer to tables, each run as Snakemake runs it: with a stand-in `snakemake`
+object."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from scripts.lib.cell import Cell
+from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, write_evidence, write_pointer
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def run_script(name: str, **snakemake: object) -> None:
+    runpy.run_path(
+        str(SCRIPTS / f"{name}.py"), {"snakemake": SimpleNamespace(**snakemake)}, run_name="__main__"
+    )
+
+
+@pytest.fixture
+def pointers(tmp_path: Path) -> list[str]:
+    truths: dict[Cell, Truth] = {
+        cell("none"): Truth(),
+        cell("mtp", 1): Truth(requests=8, tokens=65, positions=(0.6,), drafts=320),
+        cell("mtp", 3): Truth(failure=STARTUP_FAILURE),
+    }
+    return [
+        str(write_pointer(tmp_path / "results", at, write_evidence(tmp_path / "store", at, truth)))
+        for at, truth in truths.items()
+    ]
+
+
+def test_parse_cell_writes_one_record(tmp_path: Path, pointers: list[str]) -> None:
+    record = tmp_path / "record.json"
+    run_script(
+        "parse_cell", input=SimpleNamespace(pointer=pointers[1]), output=SimpleNamespace(record=str(record))
+    )
+    found = json.loads(record.read_text())
+    assert (found["method"], found["status"], found["acceptance_length"]) == (
+        "mtp",
+        "measured",
+        pytest.approx(1.6),
+    )
+
+
+def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str]) -> None:
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    run_script(
+        "collect_cells",
+        input=SimpleNamespace(pointers=pointers),
+        params=SimpleNamespace(infeasible=[{"cell": cell("mtp", 4).axes, "reasons": ["no"]}]),
+        output=SimpleNamespace(parquet=str(tables / "cells.parquet"), csv=str(tables / "cells.csv")),
+        threads=1,
+    )
+    statuses = dict(pl.read_parquet(tables / "cells.parquet")["status"].value_counts().rows())
+    assert statuses == {"measured": 2, "failed": 1, "infeasible": 1}
+    run_script(
+        "build_tables",
+        input=SimpleNamespace(cells=str(tables / "cells.parquet")),
+        output=SimpleNamespace(failures=str(tables / "failures.md")),
+    )
+    assert "2 of 4 cells have no result: 1 failed, 1 infeasible." in (tables / "failures.md").read_text()
+    assert "| mtp    | 1 |" in (tables / "throughput.md").read_text()

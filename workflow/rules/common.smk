@@ -1,0 +1,90 @@
+# Needs: a config file (config/config.yaml unless --configfile names another; a config file is complete in itself).
+# Makes: the names the other rules use. SWEEP is what is wanted, PLAN what of it is still to be done.
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
+
+ROOT = Path(workflow.basedir)
+sys.path.insert(0, str(ROOT))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+from scripts.lib import interrupts, progress, run_lock
+from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, WILDCARDS, Boot, Cell, Server
+from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
+from scripts.lib.config_errors import explain
+from scripts.lib.plan import render as render_plan
+from scripts.lib.planning import Plan, check_targets
+from scripts.lib.sources import source_digest
+from scripts.lib.sweep import load_sweep
+from scripts.lib.why import render as render_why
+
+RESULTS = "results"
+PYTHON = shlex.quote(sys.executable)
+CONFIG_SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+PROGRESS = Path(RESULTS, "progress.json").absolute()
+
+if not workflow.overwrite_configfiles:
+
+    configfile: "config/config.yaml" if Path("config/config.yaml").exists() else ROOT / "config/config.yaml"
+
+
+try:
+    for path in workflow.configfiles:
+        read_yaml(Path(path))  # Snakemake takes the last of two equal keys; here they are an error
+    restore_types(config, workflow.config_settings.config, load_schema("config"))
+    validate(config, str(CONFIG_SCHEMA))
+    SWEEP = load_sweep(config, [Path("config"), ROOT / "config"])
+    # As typed: Snakemake tells the targets only after parsing, and an error in an input function comes with a traceback.
+    check_targets(SWEEP, sys.argv[1:], f"{RESULTS}/cells/")
+except ConfigError as error:
+    raise WorkflowError(str(error)) from None
+except WorkflowError:
+    raise WorkflowError(explain(config, CONFIG_SCHEMA)) from None
+PLAN = Plan(SWEEP)
+
+
+wildcard_constraints:
+    **WILDCARDS,
+
+
+def evidence_of_sweep():
+    return [f"{RESULTS}/cells/{cell.path}/evidence.json" for cell in PLAN.feasible]
+
+
+def cells_of_sweep():
+    """Decides when tables are stale: cells that left the matrix change no file, so the list itself is a parameter."""
+    return [cell.path for cell in SWEEP.cells]
+
+
+def infeasible_of_sweep():
+    return [
+        {"cell": cell.axes, "reasons": reasons}
+        for cell in SWEEP.cells
+        if (reasons := PLAN.infeasible(cell))
+    ]
+
+
+os.environ[progress.PROGRESS_VARIABLE] = str(PROGRESS)
+# What turns evidence into tables: a change to any of it makes them anew, and measures nothing.
+LIBRARY = source_digest(ROOT / "scripts")
+
+
+onstart:
+    try:
+        run_lock.hold(Path(RESULTS, ".run.lock"))
+    except run_lock.Busy as busy:
+        raise WorkflowError(str(busy)) from None
+    interrupts.forward_to_jobs()
+    progress.begin(
+        PROGRESS,
+        {cell.boot.path for cell in PLAN.asked},
+        {cell.path for cell in PLAN.asked},
+    )
+
+
+onerror:
+    progress.say(progress.closing_line(PROGRESS))

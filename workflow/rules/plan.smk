@@ -1,0 +1,24 @@
+# Needs: config and cell store. Makes: nothing; both rules print and start nothing.
+
+
+localrules:
+    plan,
+    why,
+
+
+rule plan:
+    params:
+        text=lambda wildcards: render_plan(SWEEP, PLAN.state_word),
+    message:
+        "Every cell with its state, and the exact server commands"
+    script:
+        "../../scripts/print_text.py"
+
+
+rule why:
+    params:
+        text=lambda wildcards: render_why(PLAN),
+    message:
+        "What made cells due"
+    script:
+        "../../scripts/print_text.py"
