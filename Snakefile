@@ -1,4 +1,4 @@
-# Benchmark deployments of speculative decoding: see README.md. Run it with `snakemake --cores 1`.
+# Which speculative decoding to deploy, measured on real servers (README.md). Run it with `snakemake --cores 1`.
 from snakemake.utils import min_version
 
 min_version("9.0")

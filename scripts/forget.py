@@ -29,7 +29,9 @@ def forget(pointer: Path) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("pointer", nargs="+", type=Path, help="evidence.json of a cell")
     status = 0
     for pointer in parser.parse_args().pointer:

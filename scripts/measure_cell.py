@@ -21,9 +21,13 @@ from scripts.lib.turns import turn
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="the cell's MeasureSpec as JSON")
-    parser.add_argument("--pointer", required=True, type=Path, help="file that will say where the evidence lies")
+    parser.add_argument(
+        "--pointer", required=True, type=Path, help="file that will say where the evidence lies"
+    )
     parser.add_argument("--log", required=True, type=Path, help="file for a traceback")
-    parser.add_argument("endpoint", nargs="?", type=Path, help="the boot's endpoint.json; none for a finished cell")
+    parser.add_argument(
+        "endpoint", nargs="?", type=Path, help="the boot's endpoint.json; none for a finished cell"
+    )
     args = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))

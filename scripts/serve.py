@@ -1,4 +1,7 @@
-"""Serve one boot of a server until Snakemake ends this job. Run as `exec python -m scripts.serve`, so that SIGTERM arrives here."""
+"""Serve one boot of a server until Snakemake ends this job.
+
+Run as `exec python -m scripts.serve`, so that the SIGTERM arrives here and not at a shell around it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,12 @@ def main() -> int:
     parser.add_argument("--launch", required=True, type=Launch.from_json, help="the launch as JSON")
     parser.add_argument("--boot", required=True, help="the boot's path")
     parser.add_argument("--label", required=True, help="the server's name on the console")
-    parser.add_argument("--cells", required=True, type=int, help="how many cells will be measured on this boot")
-    parser.add_argument("--endpoint", required=True, type=Path, help="where to tell the cells about the server")
+    parser.add_argument(
+        "--cells", required=True, type=int, help="how many cells will be measured on this boot"
+    )
+    parser.add_argument(
+        "--endpoint", required=True, type=Path, help="where to tell the cells about the server"
+    )
     parser.add_argument("--log", required=True, type=Path, help="the server's log")
     args = parser.parse_args()
     args.log.parent.mkdir(parents=True, exist_ok=True)

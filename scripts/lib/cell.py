@@ -13,8 +13,8 @@ Names are letters, digits, '.', '_' and '-'; numbers are decimal without leading
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Mapping
 
 SERVER_PATTERN = "{hardware}/{engine}/{model}/{method}/k{k}/len{max_model_len}"
 BOOT_PATTERN = SERVER_PATTERN + "/r{repeat}"
@@ -25,7 +25,7 @@ COUNT = r"0|[1-9][0-9]*"
 NAME_AXES = ("hardware", "engine", "model", "method", "scenario")
 COUNT_AXES = ("k", "max_model_len", "concurrency", "repeat")
 AXES = ("hardware", "engine", "model", "method", "k", "max_model_len", "scenario", "concurrency", "repeat")
-WILDCARDS = {axis: NAME for axis in NAME_AXES} | {axis: COUNT for axis in COUNT_AXES}
+WILDCARDS = dict.fromkeys(NAME_AXES, NAME) | dict.fromkeys(COUNT_AXES, COUNT)
 
 BASELINE = "none"
 
@@ -33,7 +33,9 @@ BASELINE = "none"
 def _regex(pattern: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", pattern)
     return re.compile(
-        "".join(f"(?P<{part}>{WILDCARDS[part]})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
+        "".join(
+            f"(?P<{part}>{WILDCARDS[part]})" if i % 2 else re.escape(part) for i, part in enumerate(parts)
+        )
     )
 
 

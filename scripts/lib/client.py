@@ -92,10 +92,9 @@ async def run_phase(
             await _send(client, target, request, arrival, zero)
             arrival.end_s = time.perf_counter() - zero
 
-    async with client:
-        async with asyncio.TaskGroup() as group:
-            for worker in range(min(concurrency, len(requests))):
-                group.create_task(work(worker))
+    async with client, asyncio.TaskGroup() as group:
+        for worker in range(min(concurrency, len(requests))):
+            group.create_task(work(worker))
     wall_s = time.perf_counter() - zero
     return [_record(phase, request, arrivals[request.index]) for request in requests], wall_s
 
@@ -106,19 +105,25 @@ async def _send(
     extra = request.body.get("extra_body", {}) | ({"return_token_ids": True} if target.token_ids else {})
     arguments = request.body | {"extra_body": extra}
     try:
-        async with asyncio.timeout(target.request_s):
-            async with client.chat.completions.with_streaming_response.create(
+        async with (
+            asyncio.timeout(target.request_s),
+            client.chat.completions.with_streaming_response.create(
                 model=target.model, stream=True, stream_options={"include_usage": True}, **arguments
-            ) as response:
-                async for block in response.iter_bytes():
-                    arrival.blocks.append((time.perf_counter() - zero, block))
+            ) as response,
+        ):
+            async for block in response.iter_bytes():
+                arrival.blocks.append((time.perf_counter() - zero, block))
     except openai.APIStatusError as error:
         arrival.error = {"type": "http", "message": _short(error.message), "status": error.status_code}
     except (TimeoutError, openai.APITimeoutError):
         arrival.error = {"type": "timeout", "message": _timeout_words(target, arrival), "status": None}
     except Exception as error:  # noqa: BLE001 - the transport raises its own kinds; each of them is a failed request
         kind = "timeout" if "timeout" in type(error).__name__.lower() else "connection"
-        message = _timeout_words(target, arrival) if kind == "timeout" else _short(f"{type(error).__name__}: {error}")
+        message = (
+            _timeout_words(target, arrival)
+            if kind == "timeout"
+            else _short(f"{type(error).__name__}: {error}")
+        )
         arrival.error = {"type": kind, "message": message, "status": None}
 
 

@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _POLL_S = 0.2
+_TELL_AFTER_S = 5.0
 _FREED_WITHIN_MIB = 512
 
 
 def lock_path(device: str) -> Path:
     """One file per device and machine. TMPDIR is not followed: two users' sweeps must meet at the same file."""
-    folder = Path(os.environ.get("SPECDEC_LOCK_DIR", "/tmp"))
+    folder = Path(os.environ.get("SPECDEC_LOCK_DIR", "/tmp"))  # noqa: S108 - a lock, opened without following its content
     return folder / f"specdec-{re.sub(r'[^A-Za-z0-9._-]', '_', device)}.lock"
 
 
@@ -50,20 +51,21 @@ def _holder(path: Path) -> str:
 
 @contextmanager
 def exclusive(device: str, waiting: Callable[[str], None]) -> Iterator[None]:
-    """Hold the device for one server; `waiting(who)` is called once when somebody else has it.
+    """Hold the device for one server; `waiting(who)` is called once when somebody else keeps it (a boot that is still
+    stopping has it for a moment).
 
     The lock goes with the process, so a killed sweep never blocks the next one.
     """
     path = lock_path(device)
     lock = _open_lock(path)
     try:
-        told = False
+        told, came = False, time.monotonic()
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not told:
+                if not told and time.monotonic() - came > _TELL_AFTER_S:
                     waiting(_holder(path))
                     told = True
                 time.sleep(_POLL_S)
@@ -101,7 +103,7 @@ def await_memory_free(before: list[int | None], limit_s: float = 60.0) -> bool:
     """
     deadline = time.monotonic() + limit_s
     while True:
-        pairs = zip(before, gpu_memory_used_mib())
+        pairs = zip(before, gpu_memory_used_mib(), strict=False)
         if all(b is None or now is None or now <= b + _FREED_WITHIN_MIB for b, now in pairs):
             return True
         if time.monotonic() > deadline:
@@ -111,7 +113,12 @@ def await_memory_free(before: list[int | None], limit_s: float = 60.0) -> bool:
 
 def describe() -> dict[str, object]:
     """What the manifest keeps: GPU names, memory and driver, and the CPU's model and count."""
-    return {"gpus": _gpus(), "cpu": _cpu_model(), "cpus": len(os.sched_getaffinity(0)), "memory_mib": _memory_mib()}
+    return {
+        "gpus": _gpus(),
+        "cpu": _cpu_model(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mib": _memory_mib(),
+    }
 
 
 def _gpus() -> list[dict[str, str]]:
@@ -123,7 +130,7 @@ def _gpus() -> list[dict[str, str]]:
         output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    return [dict(zip(fields, (part.strip() for part in line.split(",")))) for line in output.splitlines()]
+    return [dict(zip(fields, map(str.strip, line.split(",")), strict=False)) for line in output.splitlines()]
 
 
 def _cpu_model() -> str | None:

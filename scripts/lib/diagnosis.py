@@ -6,7 +6,9 @@ from pathlib import Path
 
 from scripts.lib.endpoint import Failure
 
-KEPT_CLASSES = frozenset({"infeasible", "resource_start", "resource_runtime", "stale_software", "mislabelled"})
+KEPT_CLASSES = frozenset(
+    {"infeasible", "resource_start", "resource_runtime", "stale_software", "mislabelled"}
+)
 """Failures another try would not change. Everything else (transient, access, unknown) is tried again by the next run."""
 
 

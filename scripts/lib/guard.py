@@ -11,6 +11,7 @@ A line `stop SECONDS` on the lifeline asks for the same with that grace. The exi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import os
 import select
@@ -56,10 +57,8 @@ def descendants(pid: int) -> list[int]:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def kill_descendants(pid: int, limit_s: float = 5.0) -> None:
@@ -84,7 +83,9 @@ def remove_container(cidfile: str) -> None:
     except OSError:
         return
     if container:
-        subprocess.run(["docker", "rm", "--force", "--volumes", container], stdin=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            ["docker", "rm", "--force", "--volumes", container], stdin=subprocess.DEVNULL, check=False
+        )
 
 
 def stop(server: subprocess.Popen, grace_s: float) -> None:

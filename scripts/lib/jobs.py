@@ -9,7 +9,10 @@ from pathlib import Path
 
 
 def run_job(work: Callable[[], int | None], log: Path) -> int:
-    """Run `work` and return its exit status (None counts as 0); an unexpected exception becomes 1, with the traceback in `log`."""
+    """Run `work` and return its exit status (None counts as 0).
+
+    An unexpected exception becomes 1, with the traceback in `log` and one line on the console.
+    """
     try:
         return work() or 0
     except Exception as error:  # noqa: BLE001 - the last resort of a process: nothing may end in 80 lines on the console

@@ -36,7 +36,11 @@ def docker_run(launch: Launch, port: int, inherited: Mapping[str, str], cidfile:
     container = launch.container
     assert container is not None
     argv = ["docker", "run", "--rm", "--cidfile", cidfile]
-    for option, value in (("--gpus", container.gpus), ("--ipc", container.ipc), ("--shm-size", container.shm_size)):
+    for option, value in (
+        ("--gpus", container.gpus),
+        ("--ipc", container.ipc),
+        ("--shm-size", container.shm_size),
+    ):
         if value is not None:
             argv += [option, value]
     if container.network is not None:

@@ -52,6 +52,7 @@ class Measurer:
         self.cell = Cell.from_axes(spec.cell)
         self.store = CellStore(Path(spec.store))
         self.endpoint_path = endpoint_path
+        self.salt = spec.salt
         counts = progress.current()
         self.number = f" {min(len(counts.cell_seconds) + 1, counts.cells)}/{counts.cells}" if counts else ""
         self.api_key = (os.environ.get(spec.api_key_name) if spec.api_key_name else None) or "none"
@@ -121,8 +122,14 @@ class Measurer:
             return failure
         load = self._too_much_for(endpoint)
         if load is not None:
-            return replace(failure, cause=f"skipped: at concurrency {load} the server died: {failure.cause}", retry=False)
-        return replace(failure, cause=f"not measured: the server kept dying under other cells: {failure.cause}", retry=True)
+            return replace(
+                failure, cause=f"skipped: at concurrency {load} the server died: {failure.cause}", retry=False
+            )
+        return replace(
+            failure,
+            cause=f"not measured: the server kept dying under other cells: {failure.cause}",
+            retry=True,
+        )
 
     def _try(self, endpoint: Endpoint, scenario: Scenario) -> Measurement:
         self._say(f"warming up with {self.spec.warmup_requests} requests, then {self.spec.requests} measured")
@@ -135,16 +142,19 @@ class Measurer:
             self.spec.token_ids,
         )
         outcome = Measurement([], _window())
-        salt = self.spec.key
-        warmup = scenario.requests("warmup", self.spec.warmup_requests, salt)
+        # A server that runs on may have answered an earlier run's prompts: there every boot has its own.
+        self.salt = self.spec.salt if "argv" in endpoint.facts else f"{self.spec.salt}/{endpoint.boot_id}"
+        warmup = scenario.requests("warmup", self.spec.warmup_requests, self.salt)
         records, _ = self._phase(target, "warmup", warmup, outcome)
         outcome.records += records
         if outcome.failure is None:
             self._await_log(endpoint)
-            self._measure(target, endpoint, scenario.requests("measure", self.spec.requests, salt), outcome)
+            self._measure(target, endpoint, scenario.requests("measure", self.spec.requests, self.salt), outcome)
         return outcome
 
-    def _measure(self, target: Target, endpoint: Endpoint, requests: tuple[Request, ...], outcome: Measurement) -> None:
+    def _measure(
+        self, target: Target, endpoint: Endpoint, requests: tuple[Request, ...], outcome: Measurement
+    ) -> None:
         outcome.metrics_before = probe.metrics_text(endpoint.base_url, api_key=self.api_key)
         outcome.window = _window(time.time(), _size(endpoint.log))
         records, wall_s = self._phase(target, "measure", requests, outcome)
@@ -230,11 +240,16 @@ class Measurer:
             "requests": self.spec.requests,
             "warmup_requests": self.spec.warmup_requests,
             "server": endpoint.facts,
-            "boot": {"id": endpoint.boot_id, "start": endpoint.start, "model": endpoint.model, "log": endpoint.log},
+            "boot": {
+                "id": endpoint.boot_id,
+                "start": endpoint.start,
+                "model": endpoint.model,
+                "log": endpoint.log,
+            },
             "host": platform.node(),
             "device": device.describe(),
             "versions": _versions(),
-            "seeds": {"salt": self.spec.key},
+            "seeds": {"salt": self.salt},
             "workflow_commit": workflow_commit(),
             "started_at": started_at,
             "finished_at": time.time(),
@@ -289,10 +304,11 @@ def workflow_commit() -> str | None:
     def git(*arguments: str) -> str | None:
         try:
             command = ["git", "-C", str(root), *arguments]
-            return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+            return subprocess.run(
+                command, capture_output=True, text=True, timeout=10, check=True
+            ).stdout.strip()
         except (OSError, subprocess.SubprocessError):
             return None
 
     commit = git("rev-parse", "HEAD")
     return commit and commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
-

@@ -21,6 +21,9 @@ class MeasureSpec:
     request_timeout_s: float
     stall_timeout_s: float
     token_ids: bool
+    salt: str
+    """Seeds the prompts' nonces. Alike for all methods, so that they answer the same prompts; other at each concurrency and
+    repeat, so that no cell finds its prompts in the prefix cache."""
     api_key_name: str | None = None
 
     def to_json(self) -> str:

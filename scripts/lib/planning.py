@@ -76,6 +76,20 @@ class Plan:
         self.asked.add(cell)
         return True
 
+    @property
+    def paths(self) -> list[str]:
+        """Every cell's path. Decides when tables are stale: a cell that leaves the matrix changes no file."""
+        return [cell.path for cell in self.sweep.cells]
+
+    @property
+    def refused(self) -> list[dict[str, object]]:
+        """The infeasible cells: {"cell": axes, "reasons": words}."""
+        return [
+            {"cell": cell.axes, "reasons": reasons}
+            for cell in self.sweep.cells
+            if (reasons := self.infeasible(cell))
+        ]
+
     def asked_on(self, boot: Boot) -> list[Cell]:
         """The boot's pending cells that this run will measure; complete once the jobs are planned."""
         return [cell for cell in self.asked if cell.boot == boot]
@@ -90,7 +104,10 @@ class Plan:
     def runtime_minutes(self, boot: Boot) -> int:
         """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""
         cells = max(1, len(self.asked_on(boot)))
-        seconds = self.sweep.launch(boot.server).startup_limit_s + cells * self.sweep.config["measurement"]["cell_limit_s"]
+        seconds = (
+            self.sweep.launch(boot.server).startup_limit_s
+            + cells * self.sweep.config["measurement"]["cell_limit_s"]
+        )
         return math.ceil(seconds / 60)
 
     def priority(self, boot: Boot) -> int:
@@ -121,5 +138,6 @@ class Plan:
             request_timeout_s=limits["request_timeout_s"],
             stall_timeout_s=limits["stall_timeout_s"],
             token_ids=launch.engine_kind == "vllm",
+            salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}/r{cell.repeat}",
             api_key_name=launch.api_key_name,
         )

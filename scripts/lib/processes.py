@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 
 def start_ticks(pid: int) -> int | None:
     """Start time of a live process in clock ticks since boot, None when it is gone or a zombie.

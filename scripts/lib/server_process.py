@@ -92,7 +92,12 @@ def image_identity(container_id: str) -> dict[str, str | None]:
     def inspect(*arguments: str) -> str | None:
         try:
             answer = subprocess.run(
-                ["docker", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=True
+                ["docker", *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return None

@@ -175,13 +175,17 @@ class Supervisor:
             if health_s is None and probe.healthy(self.endpoint.base_url, self.api_key, timeout_s=1.0):
                 health_s = self._elapsed
             if health_s is not None and completion is None:
-                completion = FirstCompletion(self.endpoint.base_url, self.launch.startup_limit_s, self.api_key)
+                completion = FirstCompletion(
+                    self.endpoint.base_url, self.launch.startup_limit_s, self.api_key
+                )
             if completion and not completion.pending:
                 if completion.tokens:
                     self._ready(completion.model, health_s)
                     return None
                 refusals += 1
-                if refusals == _REFUSALS or (isinstance(completion.error, probe.Refused) and completion.error.status < 500):
+                if refusals == _REFUSALS or (
+                    isinstance(completion.error, probe.Refused) and completion.error.status < 500
+                ):
                     return self._refused(completion)
                 completion = None
                 time.sleep(1.0)
@@ -189,7 +193,9 @@ class Supervisor:
                 return diagnosis.stuck(self._log, self._timeout_words(health_s), "startup")
             if time.monotonic() - told > _TELL_EVERY_S:
                 told = time.monotonic()
-                self._say(f"starting, {progress.duration(self._elapsed)}: {last_words(self._log) if self._log else ''}")
+                self._say(
+                    f"starting, {progress.duration(self._elapsed)}: {last_words(self._log) if self._log else ''}"
+                )
             time.sleep(_POLL_S)
 
     def _ready(self, model: str | None, health_s: float) -> None:
@@ -270,7 +276,9 @@ class Supervisor:
         return self.watch is None or self.watch.still_for() > self.launch.startup_stall_s
 
     def _timeout_words(self, health_s: float | None) -> str:
-        seen = "/health did not answer" if health_s is None else "/health answered but no completion came back"
+        seen = (
+            "/health did not answer" if health_s is None else "/health answered but no completion came back"
+        )
         still = f"; the log said nothing new for {self.watch.still_for():.0f} s" if self.watch else ""
         return (
             f"not ready after {progress.duration(self._elapsed)} ({seen}{still}); "

@@ -153,13 +153,17 @@ class CellStore:
         """Readable evidence of the same cell under other keys: (folder, identity), newest first."""
         folder = self.folder(cell, key)
         found = []
-        for other in sorted(folder.parent.glob("?" * _KEY_DIGITS), key=lambda p: p.stat().st_mtime, reverse=True):
+        for other in sorted(
+            folder.parent.glob("?" * _KEY_DIGITS), key=lambda p: p.stat().st_mtime, reverse=True
+        ):
             if other.is_dir() and other != folder and damage(other) is None:
                 found.append((other, read_manifest(other)["identity"]))
         return found
 
 
-def differences(stored: Mapping[str, object], wanted: Mapping[str, object], prefix: str = "") -> list[Difference]:
+def differences(
+    stored: Mapping[str, object], wanted: Mapping[str, object], prefix: str = ""
+) -> list[Difference]:
     """Which components of two identities differ, by dotted name; mappings are compared key by key."""
     found: list[Difference] = []
     for name in sorted(set(stored) | set(wanted)):
@@ -198,6 +202,7 @@ def damage(folder: Path) -> str | None:
 
 def _seal(folder: Path) -> None:
     lines = []
+    folder.chmod(0o755)  # a temporary folder is private; the store may be shared
     for path in sorted(folder.iterdir()):
         lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
         _sync(path)

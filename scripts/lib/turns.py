@@ -1,8 +1,8 @@
 """One measurement at a time per boot, in the order of the cells, without a coordinator.
 
-All cells of a boot start at about the same time and meet in one folder. Each leaves a ticket whose name sorts by its turn; when all
-that are expected have come, whoever has the first ticket of the living takes the lock. A process that dies leaves a ticket that
-no longer counts.
+All cells of a boot start at about the same time and meet in one folder. Each leaves a ticket whose name sorts by its
+turn; when all that are expected have come, whoever has the first ticket of the living takes the lock. A process that dies
+leaves a ticket that no longer counts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The client against a server of known truth, and its event parser against every way of cutting the bytes."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -49,7 +50,9 @@ def test_times_and_tokens_are_the_servers(tmp_path):
 def test_a_chunk_under_speculation_carries_several_tokens(tmp_path):
     shares = [0.8, 0.5, 0.25]
     config = '{"method": "mtp", "num_speculative_tokens": 3}'
-    with serving(tmp_path, {"acceptance": shares, "step_s": 0.001}, "toy", "--speculative-config", config) as server:
+    with serving(
+        tmp_path, {"acceptance": shares, "step_s": 0.001}, "toy", "--speculative-config", config
+    ) as server:
         records, _ = measure(server, 4, 1, tokens=200)
     drafts = sum(len(record.chunk_tokens) - 1 for record in records)
     accepted = sum(sum(record.chunk_tokens) - len(record.chunk_tokens) for record in records)
@@ -108,7 +111,7 @@ STREAM = 'data: {"a": "ü"}\r\n\r\n: ping\n\ndata:{"b": 1}\n\ndata: [DONE]\n\n'.
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_events_do_not_depend_on_how_the_bytes_were_cut(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
-    blocks = [(float(i), STREAM[a:b]) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+    blocks = [(float(i), STREAM[a:b]) for i, (a, b) in enumerate(pairwise(edges))]
     found = events(blocks)
     assert [data for _, data in found] == ['{"a": "ü"}', '{"b": 1}', "[DONE]"]
     assert [arrived for arrived, _ in found] == sorted(arrived for arrived, _ in found)

@@ -17,7 +17,8 @@ from tests.processes import running_with, wait_for
 SERVER = """
 import os, signal, subprocess, sys, time
 if len(sys.argv) > 1: signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = "import signal, subprocess, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); subprocess.Popen(['sleep', '300']); time.sleep(300)"
+child = "import signal, subprocess, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+child += "subprocess.Popen(['sleep', '300']); time.sleep(300)"
 subprocess.Popen([sys.executable, "-c", child], start_new_session=True)
 print("up", flush=True)
 time.sleep(300)
@@ -79,7 +80,7 @@ time.sleep(300)
 
 def test_a_server_that_ends_by_itself_takes_its_children_along(marker):
     process = start(marker)
-    (server,) = [pid for pid in guard.children().get(process.pid, [])]
+    (server,) = guard.children()[process.pid]
     os.kill(server, signal.SIGKILL)
     gone(marker)
     assert process.wait() == 128 + signal.SIGKILL
@@ -114,7 +115,18 @@ def test_the_container_is_removed_by_its_id(tmp_path):
     docker.chmod(0o755)
     cidfile = tmp_path / "cid"
     cidfile.write_text("c0ffee")
-    argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", "1", "--cidfile", str(cidfile), "--", "true"]
+    argv = [
+        sys.executable,
+        "-S",
+        "-E",
+        guard.__file__,
+        "--grace",
+        "1",
+        "--cidfile",
+        str(cidfile),
+        "--",
+        "true",
+    ]
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     assert subprocess.run(argv, stdin=subprocess.PIPE, env=environment).returncode == 0
     assert Path(tmp_path, "calls").read_text() == "rm --force --volumes c0ffee\n"

@@ -32,7 +32,9 @@ def test_an_engine_does_not_see_this_project(before, after):
 
 
 def test_docker_on_the_host_network_word_for_word():
-    launch = docker(gpus="all", ipc="host", network="host", shm_size="16g", mounts=("~/.cache/hf:/root/.cache/hf",))
+    launch = docker(
+        gpus="all", ipc="host", network="host", shm_size="16g", mounts=("~/.cache/hf:/root/.cache/hf",)
+    )
     built = command(launch, 4321, {"HF_TOKEN": "secret", "HOME": "/home/u"}, "/s/cid", "/repo")
     assert list(built.argv) == [
         "docker", "run", "--rm", "--cidfile", "/s/cid",
@@ -48,7 +50,7 @@ def test_docker_on_the_host_network_word_for_word():
 
 def test_docker_on_a_bridge_publishes_on_loopback_only():
     argv = command(docker(port=9000), 4321, {}, "/s/cid", "/repo").argv
-    assert ("--publish", "127.0.0.1:4321:9000") == argv[argv.index("--publish") :][:2]
+    assert argv[argv.index("--publish") :][:2] == ("--publish", "127.0.0.1:4321:9000")
     assert argv[-2:] == ("--port", "9000")
 
 
@@ -57,6 +59,8 @@ def test_external_starts_nothing():
         command(Launch("vllm", "external"), 1, {}, "", "")
 
 
-@pytest.mark.parametrize("launch", [PROCESS, docker(mounts=("a:b",), options=("--x",)), Launch("vllm", "external")])
+@pytest.mark.parametrize(
+    "launch", [PROCESS, docker(mounts=("a:b",), options=("--x",)), Launch("vllm", "external")]
+)
 def test_a_launch_survives_json(launch):
     assert Launch.from_json(launch.to_json()) == launch

@@ -38,9 +38,13 @@ def test_absent_until_written_then_measured(store):
 
 
 def test_an_exception_while_writing_leaves_nothing(store):
-    with pytest.raises(RuntimeError), store.writing(CELL, KEY) as folder:
-        (folder / "manifest.json").write_text("{}")
-        raise RuntimeError
+    def interrupted():
+        with store.writing(CELL, KEY) as folder:
+            (folder / "manifest.json").write_text("{}")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
     assert store.state(CELL, KEY) is State.ABSENT
     assert list((store.root / ".incoming").iterdir()) == []
 
@@ -113,7 +117,7 @@ def test_a_full_disk_is_one_clear_error(store, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("scripts.lib.store._sync", full)
-    with pytest.raises(StoreError, match="No space left on device.*Nothing measured before is lost"):
+    with pytest.raises(StoreError, match=r"No space left on device.*Nothing measured before is lost"):
         fill(store)
     assert store.state(CELL, KEY) is State.ABSENT
 

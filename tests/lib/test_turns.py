@@ -25,7 +25,6 @@ def start(folder, number, seconds=0.1, expected=1):
     return subprocess.Popen(argv, cwd=ROOT)
 
 
-
 def test_one_at_a_time_in_the_order_of_the_turns(tmp_path):
     first = start(tmp_path, 0, 1.5)
     wait_for(lambda: (tmp_path / "order").exists())

@@ -103,7 +103,16 @@ class Project:
 
     def command(self, *arguments: str) -> list[str]:
         snakefile, profile = ROOT / "Snakefile", ROOT / "profiles" / "default"
-        options = ["--snakefile", str(snakefile), "--workflow-profile", str(profile), "--cores", "1", "--latency-wait", "10"]
+        options = [
+            "--snakefile",
+            str(snakefile),
+            "--workflow-profile",
+            str(profile),
+            "--cores",
+            "1",
+            "--latency-wait",
+            "10",
+        ]
         return [sys.executable, "-m", "snakemake", *options, *arguments]
 
     def start(self, *arguments: str) -> subprocess.Popen:
@@ -143,7 +152,10 @@ class Project:
     def measured(self) -> list[str]:
         """Labels of the cells measured by the last run, in order, e.g. `mtp k3 c4`."""
         lines = [line for line in self.console.splitlines() if ": done, " in line]
-        return [" ".join(line.split(" toy ")[1].split(": done")[0].replace("short ", "").split()) for line in lines]
+        return [
+            " ".join(line.split(" toy ")[1].split(": done")[0].replace("short ", "").split())
+            for line in lines
+        ]
 
     def cells(self) -> pl.DataFrame:
         return pl.read_parquet(self.folder / "results/tables/cells.parquet")

@@ -1,4 +1,7 @@
-"""Faults a night run meets. After each: no process left within 10 s, no finished cell lost or measured again, the next run completes."""
+"""Faults a night run meets.
+
+After each: no process left within 10 s, no finished cell lost or measured again, the next run completes.
+"""
 
 import os
 import signal
@@ -36,7 +39,9 @@ def run_until(project, text, limit_s=60):
 
 def everything_gone(project, process=None, limit_s=10):
     began = time.monotonic()
-    wait_for(lambda: not running_with(project.marker), limit_s, f"processes to go: {running_with(project.marker)}")
+    wait_for(
+        lambda: not running_with(project.marker), limit_s, f"processes to go: {running_with(project.marker)}"
+    )
     if process:
         process.wait()
     return time.monotonic() - began
@@ -71,7 +76,11 @@ def test_sigkill_of_a_job(project, whose):
     project.save()
     process = run_until(project, "mtp k3 len1024 short c1: warming up")
     script = "scripts.serve" if whose == "serve" else "scripts.measure_cell"
-    victims = processes(project, script, "mtp/k3") if whose == "serve" else processes(project, script, '"concurrency": 1', "mtp/k3")
+    victims = (
+        processes(project, script, "mtp/k3")
+        if whose == "serve"
+        else processes(project, script, '"concurrency": 1', "mtp/k3")
+    )
     assert victims
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
@@ -196,7 +205,14 @@ def test_memory_that_runs_out_at_higher_concurrency(project):
 
 
 def test_an_engine_that_dies_under_one_cell_costs_that_cell_alone(project):
-    project.faults({"kind": "die_at_request", "method": "mtp", "concurrency": 1, "from_request": 4, "times": 1, "once": str(project.folder / "once"), "exit_code": 0, "cause": "RuntimeError: the kernel lost its way"})  # fmt: skip
+    once = str(project.folder / "once")
+    fault = {
+        "kind": "die_at_request",
+        "cause": "RuntimeError: the kernel lost its way",
+        "exit_code": 0,
+        "once": once,
+    }
+    project.faults(fault | {"method": "mtp", "from_request": 4, "times": 1})
     project.run(status=1)
     everything_gone(project)
     assert "the kernel lost its way" in project.cell("mtp", 1)["failure_root_line"]
@@ -271,7 +287,12 @@ def test_two_runs_in_one_folder_are_refused(project):
     import subprocess
 
     second = subprocess.run(
-        project.command(), cwd=project.folder, env=project.environment, capture_output=True, text=True, timeout=60
+        project.command(),
+        cwd=project.folder,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert second.returncode == 1
     assert f"another run is active in this folder (process {process.pid})" in second.stdout + second.stderr

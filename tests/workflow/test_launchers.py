@@ -52,7 +52,13 @@ def docker(project, monkeypatch):
     project.engine(
         launcher="docker",
         command=["vllm", "serve", "{model}"],
-        container={"image": "example/vllm:v1", "gpus": "all", "ipc": "host", "network": "host", "mounts": ["/tmp:/cache"]},
+        container={
+            "image": "example/vllm:v1",
+            "gpus": "all",
+            "ipc": "host",
+            "network": "host",
+            "mounts": ["/tmp:/cache"],
+        },
         environment_names=["FAKE_SERVER_FILE", "HF_TOKEN"],
     )
     project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[1])
@@ -124,9 +130,7 @@ def test_an_external_server_that_is_not_there(project):
             "base_url": "http://127.0.0.1:9/v1",
         },
     )  # fmt: skip
-    project.save(
-        method=[{"name": "mtp", "k": [3]}], concurrency=[1], startup={"limit_s": 2, "stall_s": 1}
-    )
+    project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[1], startup={"limit_s": 2, "stall_s": 1})
     project.run(status=1)
     row = project.cell("mtp", 1)
     assert row["failure_phase"] == "startup"

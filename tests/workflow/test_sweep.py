@@ -11,7 +11,12 @@ CELL = "results/cells/sim/fake/toy/mtp/k3/len1024/short/c4/r1/record.json"
 
 def test_a_sweep_measures_everything_once_and_then_nothing(project):
     output = project.run()
-    assert project.measured == ["none len1024 c1", "none len1024 c4", "mtp k3 len1024 c1", "mtp k3 len1024 c4"]
+    assert project.measured == [
+        "none len1024 c1",
+        "none len1024 c4",
+        "mtp k3 len1024 c1",
+        "mtp k3 len1024 c4",
+    ]
     assert len(project.starts) == 2
     assert "cell 4/4" in output
     assert "boot 2/2" in output

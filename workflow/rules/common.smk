@@ -23,6 +23,7 @@ from scripts.lib.sweep import load_sweep
 from scripts.lib.why import render as render_why
 
 RESULTS = "results"
+POINTER = f"{RESULTS}/cells/{CELL_PATTERN}/evidence.json"
 PYTHON = shlex.quote(sys.executable)
 CONFIG_SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 PROGRESS = Path(RESULTS, "progress.json").absolute()
@@ -51,39 +52,21 @@ wildcard_constraints:
     **WILDCARDS,
 
 
-def evidence_of_sweep():
-    return [f"{RESULTS}/cells/{cell.path}/evidence.json" for cell in PLAN.feasible]
-
-
-def cells_of_sweep():
-    """Decides when tables are stale: cells that left the matrix change no file, so the list itself is a parameter."""
-    return [cell.path for cell in SWEEP.cells]
-
-
-def infeasible_of_sweep():
-    return [
-        {"cell": cell.axes, "reasons": reasons}
-        for cell in SWEEP.cells
-        if (reasons := PLAN.infeasible(cell))
-    ]
-
-
 os.environ[progress.PROGRESS_VARIABLE] = str(PROGRESS)
 # What turns evidence into tables: a change to any of it makes them anew, and measures nothing.
 LIBRARY = source_digest(ROOT / "scripts")
 
 
 onstart:
+    interrupts.forward_to_jobs()
     try:
         run_lock.hold(Path(RESULTS, ".run.lock"))
+        progress.begin(
+            PROGRESS, {cell.boot.path for cell in PLAN.asked}, {cell.path for cell in PLAN.asked}
+        )
     except run_lock.Busy as busy:
-        raise WorkflowError(str(busy)) from None
-    interrupts.forward_to_jobs()
-    progress.begin(
-        PROGRESS,
-        {cell.boot.path for cell in PLAN.asked},
-        {cell.path for cell in PLAN.asked},
-    )
+        if PLAN.asked:  # plan and why may look on while another run measures
+            raise WorkflowError(str(busy)) from None
 
 
 onerror:

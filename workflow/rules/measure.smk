@@ -4,20 +4,22 @@
 def server_for(wildcards):
     """Nothing for a finished cell: asking for a server would start it and measure all its cells again."""
     cell = SWEEP.cell(CELL_PATTERN.format_map(wildcards))
-    return {"endpoint": f"{RESULTS}/servers/{cell.boot.path}/endpoint.json"} if PLAN.needs_server(cell) else {}
+    return (
+        {"endpoint": f"{RESULTS}/servers/{cell.boot.path}/endpoint.json"} if PLAN.needs_server(cell) else {}
+    )
 
 
 rule measure_cell:
     input:
         unpack(server_for),
     output:
-        pointer=f"{RESULTS}/cells/{CELL_PATTERN}/evidence.json",
+        pointer=POINTER,
     log:
         f"{RESULTS}/logs/cells/{CELL_PATTERN}.log",
+    threads: 0
     params:
         spec=lambda wildcards: PLAN.measure_spec(Cell.from_axes(wildcards)).to_json(),
         attempt=lambda wildcards: PLAN.attempt(Cell.from_axes(wildcards)),
-    threads: 0
     message:
         "Measuring {wildcards.method} k{wildcards.k} {wildcards.scenario} at concurrency {wildcards.concurrency}"
     shell:

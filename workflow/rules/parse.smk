@@ -12,7 +12,7 @@ localrules:
 
 rule parse_cell:
     input:
-        pointer=f"{RESULTS}/cells/{CELL_PATTERN}/evidence.json",
+        pointer=POINTER,
     output:
         record=f"{RESULTS}/cells/{CELL_PATTERN}/record.json",
     params:
@@ -25,14 +25,14 @@ rule parse_cell:
 
 rule collect_cells:
     input:
-        pointers=lambda wildcards: evidence_of_sweep(),
+        pointers=lambda wildcards: [POINTER.format_map(cell.axes) for cell in PLAN.feasible],
     output:
         parquet=f"{RESULTS}/tables/cells.parquet",
         csv=f"{RESULTS}/tables/cells.csv",
     threads: 8
     params:
-        infeasible=lambda wildcards: infeasible_of_sweep(),
-        cells=lambda wildcards: cells_of_sweep(),
+        infeasible=lambda wildcards: PLAN.refused,
+        cells=lambda wildcards: PLAN.paths,
         library=LIBRARY,
     message:
         "Collecting all cells into one table"

@@ -8,16 +8,16 @@ rule serve:
         endpoint=service(f"{RESULTS}/servers/{BOOT_PATTERN}/endpoint.json"),
     log:
         f"{RESULTS}/logs/servers/{BOOT_PATTERN}/server.log",
-    params:
-        launch=lambda wildcards: PLAN.launch_json(Server.from_axes(wildcards)),
-        label=lambda wildcards: Server.from_axes(wildcards).label,
-        boot=lambda wildcards: Boot.from_axes(wildcards).path,
-        cells=lambda wildcards: len(PLAN.asked_on(Boot.from_axes(wildcards))),
     priority: lambda wildcards: PLAN.priority(Boot.from_axes(wildcards))
     threads: 1
     resources:
         gpu=1,
         runtime=lambda wildcards: PLAN.runtime_minutes(Boot.from_axes(wildcards)),
+    params:
+        launch=lambda wildcards: PLAN.launch_json(Server.from_axes(wildcards)),
+        label=lambda wildcards: Server.from_axes(wildcards).label,
+        boot=lambda wildcards: Boot.from_axes(wildcards).path,
+        cells=lambda wildcards: len(PLAN.asked_on(Boot.from_axes(wildcards))),
     message:
         "Serving {wildcards.model} with {wildcards.method} k{wildcards.k}, max_model_len {wildcards.max_model_len}"
     shell:

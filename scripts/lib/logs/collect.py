@@ -14,11 +14,11 @@ from scripts.lib.logs import (
     rules_vllm,
     rules_vllm_backends,
 )
-from scripts.lib.logs.fields import plain
+from scripts.lib.logs.fields import parse_fields, plain
 from scripts.lib.logs.incidents import FATAL_STARTS
+from scripts.lib.logs.marks import MARK_STARTS, Marks, marks_anywhere, marks_at_start, phase_of_bar
 from scripts.lib.logs.model import Line, MemoryStep, Notice, Observation
 from scripts.lib.logs.normalise import decode, normalise
-from scripts.lib.logs.notices import NOTICES
 from scripts.lib.logs.registry import FACTS
 from scripts.lib.logs.rules import Rule, by_first_character, prefilter
 from scripts.lib.logs.samples import Samples
@@ -28,47 +28,7 @@ _MAX_OBSERVATIONS = 2048
 _MAX_NOTICES = 5000
 _MAX_RAW = 4000
 
-_PHASES: tuple[tuple[str, str], ...] = (
-    ("non-default args:", "arguments"),
-    ("Resolved architecture", "configuration"),
-    ("Initializing ", "engine start"),
-    ("Init torch distributed", "engine start"),
-    ("Starting to load model", "weights"),
-    ("Loading model from scratch", "weights"),
-    ("Load weight begin", "weights"),
-    ("Loading safetensors checkpoint", "weights"),
-    ("Loading drafter model", "drafter weights"),
-    ("Using cache directory:", "compile"),
-    ("Dynamo bytecode transform", "compile"),
-    ("Compiling a graph for", "compile"),
-    ("Warming up model for the compilation", "compile"),
-    ("Initial profiling/warmup", "profiling"),
-    ("Memory profiling", "profiling"),
-    ("Profiling CUDA graph memory", "profiling"),
-    ("Available KV cache memory", "KV cache"),
-    ("Memory pool end", "KV cache"),
-    ("GPU KV cache size", "KV cache"),
-    ("CPU KV cache size", "KV cache"),
-    ("XPU KV cache size", "KV cache"),
-    ("# GPU blocks", "KV cache"),
-    ("Capturing ", "graph capture"),
-    ("Capture ", "graph capture"),
-    ("init engine (", "engine ready"),
-)
-_SHUTDOWN = re.compile(
-    r"(?:\[shutdown\] .*(?:shutdown triggered|trigger received signal=)|API server: shutdown triggered"
-    r"|EngineCore: trigger received signal=|SIGTERM received|Gracefully (?:exiting|stopping)|Shutting down$"
-    r"|Received (?:signal )?(?:SIGTERM|SIGINT|15|2)\b)"
-)
 _PERIODIC_FIRSTS = frozenset("EASMDP0123456789")
-_SHUTDOWN_STARTS = (
-    "[shutdown] ",
-    "SIGTERM received",
-    "Gracefully ",
-    "Shutting down",
-    "Received signal",
-    "Received SIG",
-)
 _PERIODIC_STARTS = (
     "Engine ",
     "Avg prompt throughput",
@@ -83,22 +43,13 @@ _PERIODIC_STARTS = (
 _ALL_RULES: tuple[Rule, ...] = rules_vllm.RULES + rules_vllm_backends.RULES + rules_sglang.RULES
 
 PREFILTER = prefilter(
-    [start for rule in _ALL_RULES for start in rule.starts]
-    + [notice.start for notice in NOTICES]
-    + [start for start, _ in _PHASES]
-    + list(_PERIODIC_STARTS)
-    + list(_SHUTDOWN_STARTS)
-    + list(FATAL_STARTS)
+    [start for rule in _ALL_RULES for start in rule.starts] + [*MARK_STARTS, *_PERIODIC_STARTS, *FATAL_STARTS]
 )
-
-
 _ANYWHERE = tuple(rule for rule in _ALL_RULES if rule.anywhere)
 _BY_FIRST = by_first_character(rule for rule in _ALL_RULES if not rule.anywhere)
-_MARKED = frozenset(
-    [start[0] for start, _ in _PHASES]
-    + [notice.start[0] for notice in NOTICES]
-    + [start[0] for start in _SHUTDOWN_STARTS]
-)
+_ANY_START = re.compile("|".join(re.escape(start) for rule in _ALL_RULES for start in rule.starts))
+_ANYWHERE_START = re.compile("|".join(re.escape(start) for rule in _ANYWHERE for start in rule.starts))
+_BAR_ENDS = (b"it/s]", b"s/it]")
 
 
 class Collector:
@@ -124,7 +75,6 @@ class Collector:
         self.phase: str | None = None
         self.ready_offset: int | None = None
         self.shutdown_offset: int | None = None
-        self.signalled = False
         self._drafting: set[tuple] = set()
         self._pools: set[tuple] = set()
         self._weights: set[tuple] = set()
@@ -144,6 +94,12 @@ class Collector:
 
     def handle(self, raw: bytes, offset: int, number: int) -> None:
         """One physical line, colour codes already gone or not."""
+        if raw.endswith(_BAR_ENDS) and not self.open and b".py:" not in raw and b"[20" not in raw:
+            # A progress bar redraws itself hundreds of times and says no more than the phase.
+            phase = phase_of_bar(raw)
+            if phase is not None and self.ready_offset is None:
+                self.phase = phase
+            return
         for line in normalise(decode(raw), offset, number):
             self._line(line)
 
@@ -153,37 +109,36 @@ class Collector:
             if self.tracebacks.open:
                 self.tracebacks.feed(line)
             return
+        first = message[0]
+        if line.head is not None and first in _PERIODIC_FIRSTS and self.samples.read(line):
+            return
         if self.tracebacks.feed(line):
             return
         if line.head is None:
             self._headless(line)
             return
-        first = message[0]
-        if first in _PERIODIC_FIRSTS and self.samples.read(line):
-            return
         for rule in _BY_FIRST.get(first, ()):
             found = rule.pattern.match(message)
             if found is not None:
                 self._apply(rule, line, found)
-        for rule in _ANYWHERE:
-            if any(start in message for start in rule.starts):
-                found = rule.pattern.search(message)
-                if found is not None:
-                    self._apply(rule, line, found)
-        if first in _MARKED:
-            self._marks(line, message.startswith)
+        if _ANYWHERE_START.search(message):
+            self._search(_ANYWHERE, line)
+        self._take_marks(line, marks_at_start(message))
 
     def _headless(self, line: Line) -> None:
         """A line whose head was not recognised: look for every form anywhere in it."""
-        message = line.message
         if self.samples.read(line):
             return
-        for rule in _ALL_RULES:
-            if any(start in message for start in rule.starts):
-                found = rule.pattern.search(message)
+        if _ANY_START.search(line.message):
+            self._search(_ALL_RULES, line)
+        self._take_marks(line, marks_anywhere(line.message))
+
+    def _search(self, rules: tuple[Rule, ...], line: Line) -> None:
+        for rule in rules:
+            if any(start in line.message for start in rule.starts):
+                found = rule.pattern.search(line.message)
                 if found is not None:
                     self._apply(rule, line, found)
-        self._marks(line, message.__contains__)
 
     def _apply(self, rule: Rule, line: Line, found: re.Match[str]) -> None:
         if rule.handler is not None:
@@ -191,20 +146,15 @@ class Collector:
         else:
             self.put_groups(found, line, rule.dialect)
 
-    def _marks(self, line: Line, has) -> None:
-        message = line.message
-        for start, phase in _PHASES:
-            if has(start) and self.ready_offset is None:
-                self.phase = phase
-        for notice in NOTICES:
-            if has(notice.start):
-                found = notice.pattern.search(message)
-                if found is not None:
-                    self._notice(notice, line, found)
-        if any(has(start) for start in _SHUTDOWN_STARTS) and _SHUTDOWN.search(message):
-            if self.shutdown_offset is None:
-                self.shutdown_offset = line.offset
-            self.signalled = self.signalled or "signal" in message or "SIGTERM" in message
+    def _take_marks(self, line: Line, marks: Marks | None) -> None:
+        if marks is None:
+            return
+        if marks.phase is not None and self.ready_offset is None:
+            self.phase = marks.phase
+        for notice, found in marks.notices:
+            self._notice(notice, line, found)
+        if marks.stops and self.shutdown_offset is None:
+            self.shutdown_offset = line.offset
 
     # -- what rules call -------------------------------------------------------------------------------------
 
@@ -253,16 +203,16 @@ class Collector:
         """vLLM's engine generation, V0 or V1."""
         self.generation = generation
 
-    def set_config(self, config: dict[str, str], line: Line) -> None:
-        """Keep the first config dump: later ones repeat it or are crash dumps."""
-        if not self.config:
-            self.config, self.config_line = config, line
+    def set_config(self, dump: str, line: Line) -> None:
+        """Keep the first config dump (`key=value, ...`): later ones repeat it or are crash dumps."""
+        if self.config_line is None:
+            self.config, self.config_line = parse_fields(dump), line
             self._configure_samples()
 
-    def set_args(self, args: dict[str, str], line: Line) -> None:
+    def set_args(self, dump: str, line: Line) -> None:
         """Keep the command line's arguments."""
-        if not self.args:
-            self.args, self.args_line = args, line
+        if self.args_line is None:
+            self.args, self.args_line = parse_fields(dump), line
             self._configure_samples()
 
     def _configure_samples(self) -> None:

@@ -6,6 +6,7 @@ regular expression over them is wrong sooner or later, so they are tokenised.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 # Bounded, since a corrupt log may hold thousands of digits and Python refuses to convert those.
@@ -14,7 +15,7 @@ NUMBER = r"-?\d{1,15}(?:,\d{3}){0,5}(?!\d)(?:\.\d{1,15})?"
 NUMBER_OR_NAN = rf"(?:{NUMBER}|nan)"
 
 _OPEN = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_CLOSE = frozenset(_OPEN.values())
+_STRUCTURE = re.compile(r"[\\'\"()\[\]{}<>,]")
 
 
 def number(text: str) -> float:
@@ -27,37 +28,36 @@ def integer(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def split_top_level(text: str, separator: str = ",") -> Iterator[str]:
-    """The parts of text between separators that stand outside quotes and brackets; a cut-off last part is
+def split_top_level(text: str) -> Iterator[str]:
+    """The parts of text between commas that stand outside quotes and brackets; a cut-off last part is
     dropped.
 
     An angle bracket only opens a nesting when it starts a repr like `<Mode.FULL: 2>`; `->` and `a < b` do not
     nest.
     """
     closers: list[str] = []
-    quote, start, i = "", 0, 0
-    while i < len(text):
-        char = text[i]
-        if quote:
-            if char == "\\":
-                i += 1
-            elif char == quote:
-                quote = ""
+    quote, start, skip = "", 0, -1
+    for found in _STRUCTURE.finditer(text):
+        i, char = found.start(), found[0]
+        if i < skip:
+            continue
+        if char == "\\":
+            skip = i + 2 if quote else skip
+        elif quote:
+            quote = "" if char == quote else quote
         elif char in "'\"":
-            if not _inside_word(text, i):
-                quote = char
-        elif char in _OPEN and (char != "<" or text[i + 1 : i + 2].isalpha()):
-            closers.append(_OPEN[char])
-        elif char in _CLOSE:
-            if closers and char == closers[-1]:
-                closers.pop()
-            elif not closers and char != ">":
-                yield text[start:i]
-                return
-        elif char == separator and not closers:
+            quote = "" if _inside_word(text, i) else char
+        elif char in _OPEN:
+            if char != "<" or text[i + 1 : i + 2].isalpha():
+                closers.append(_OPEN[char])
+        elif closers and char == closers[-1]:
+            closers.pop()
+        elif not closers and char in ")]}":
+            yield text[start:i]
+            return
+        elif char == "," and not closers:
             yield text[start:i]
             start = i + 1
-        i += 1
     if not closers and not quote:
         yield text[start:]
 
@@ -84,7 +84,7 @@ def parse_fields(text: str) -> dict[str, str]:
 
 
 def _assignment(part: str) -> tuple[str | None, str]:
-    if part[:1] in "'\"":
+    if part.startswith(("'", '"')):
         end = part.find(part[0], 1)
         rest = part[end + 1 :].lstrip() if end > 0 else ""
         if not rest.startswith(":"):

@@ -3,7 +3,7 @@ sources."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scripts.lib.logs.periodic import count_drafts
@@ -49,59 +49,111 @@ def from_log(
 
     k: num_speculative_tokens, for dialects that do not print it. Cumulative lines (vLLM V0) are differenced.
     """
-    inside = (
-        [sample for sample in series if _within(sample, start, end)]
-        if not isinstance(series, SpeculationSeries)
-        else list(series.between(start, end))
-    )
-    if not inside:
+    pool = _Pool(k)
+    for sample in _inside(series, start, end):
+        pool.add(sample)
+    if pool.last is None:
         return absent(
             "log", "no speculative-metrics line in the window (statistics off, or shorter than one interval)"
         )
-    if inside[-1].cumulative:
-        return _from_cumulative(series, inside, start)
-    return _pooled(inside, k)
+    if pool.last.cumulative:
+        return _from_cumulative(pool, _last_before(series, start))
+    return pool.result()
 
 
-def _within(sample: SpecSample, start: int | None, end: int | None) -> bool:
-    return (start is None or sample.offset >= start) and (end is None or sample.offset < end)
+def _inside(
+    series: SpeculationSeries | Sequence[SpecSample], start: int | None, end: int | None
+) -> Iterator[SpecSample]:
+    if isinstance(series, SpeculationSeries):
+        return series.between(start, end)
+    low, high = start or 0, float("inf") if end is None else end
+    return (sample for sample in series if low <= sample.offset < high)
 
 
-def _pooled(samples: list[SpecSample], k: int | None) -> Acceptance:
-    rows = [(sample, *_counts(sample, k)) for sample in samples]
-    rows = [row for row in rows if row[2] is None or row[2] > 0]
-    accepted = sum(row[1] for row in rows)
-    drafted = [row[2] for row in rows if row[2] is not None]
-    shared = {
-        "accepted": accepted,
-        "drafted": sum(drafted) if len(drafted) == len(rows) else None,
-        "samples": len(samples),
-        "dialect": samples[-1].dialect,
-    }
-    if not rows:
-        return absent(
-            "log", "no token was drafted in the window", samples=len(samples), dialect=samples[-1].dialect
+def _last_before(series: Iterable[SpecSample], start: int | None) -> SpecSample | None:
+    last = None
+    for sample in series:
+        if start is None or sample.offset >= start:
+            break
+        last = sample if sample.cumulative else last
+    return last
+
+
+class _Pool:
+    """Running sums over lines, so that a long log need not be held as objects."""
+
+    def __init__(self, k: int | None) -> None:
+        self.k = k
+        self.last: SpecSample | None = None
+        self.samples = self.weighing = 0
+        self.accepted = self.drafted = self.drafts = 0.0
+        self.drafted_known = self.drafted_without_drafts = 0.0
+        self.complete = self.exact = True
+        self.position_drafts = 0.0
+        self.positions: list[float] = []
+
+    def add(self, sample: SpecSample) -> None:
+        """Take one line; one that drafted nothing has no weight."""
+        self.last = sample
+        self.samples += 1
+        accepted, drafted, drafts, exact = _counts(sample, self.k)
+        if drafted == 0:
+            return
+        self.weighing += 1
+        self.accepted += accepted
+        self.drafted += drafted or 0.0
+        self.complete = self.complete and drafted is not None
+        self.exact = self.exact and exact
+        if drafts:
+            self.drafts += drafts
+            self.drafted_known += drafted or 0.0
+            self._add_positions(sample.per_position, drafts)
+        else:
+            self.drafted_without_drafts += drafted or 0.0
+
+    def _add_positions(self, rates: tuple[float, ...], drafts: float) -> None:
+        if not rates or any(rate != rate for rate in rates):
+            return
+        self.positions += [0.0] * (len(rates) - len(self.positions))
+        for position, rate in enumerate(rates):
+            self.positions[position] += rate * drafts
+        self.position_drafts += drafts
+
+    def result(self) -> Acceptance:
+        """Acceptance of all lines, weighted by tokens."""
+        dialect = self.last.dialect if self.last else None
+        shared = {"samples": self.samples, "dialect": dialect}
+        if not self.weighing:
+            return absent("log", "no token was drafted in the window", **shared)
+        drafted = self.drafted if self.complete else None
+        shared |= {"accepted": self.accepted, "drafted": drafted}
+        rate = self.accepted / drafted if drafted else None
+        positions = tuple(total / self.position_drafts for total in self.positions)
+        if self.accepted == 0:
+            return Acceptance("log", 1.0, rate, positions, **shared)
+        if not self.drafts:
+            return absent("log", "this dialect prints neither k nor a mean length: give k", **shared)
+        # Lines that accepted nothing do not tell their drafts; they get the others' average.
+        per_token = self.drafts / self.drafted_known if self.drafted_known else 0.0
+        drafts = self.drafts + self.drafted_without_drafts * per_token
+        unreliable = "token counts of this release are unreliable (it summed running totals)"
+        return Acceptance(
+            "log",
+            1 + self.accepted / drafts,
+            rate,
+            positions,
+            drafts=drafts,
+            exact=self.exact,
+            note=unreliable if dialect == "b" else None,
+            **shared,
         )
-    rate = accepted / shared["drafted"] if shared["drafted"] else None
-    if accepted == 0:
-        return Acceptance("log", 1.0, rate, _positions(rows), **shared)
-    drafts = _fill_unknown(rows)
-    if drafts is None:
-        return absent("log", "this dialect prints neither k nor a mean length: give k", **shared)
-    exact = all(row[4] for row in rows)
-    note = (
-        "token counts of this release are unreliable (it summed running totals)"
-        if shared["dialect"] == "b"
-        else None
-    )
-    length = 1 + accepted / drafts
-    return Acceptance("log", length, rate, _positions(rows), drafts=drafts, exact=exact, note=note, **shared)
 
 
 def _counts(sample: SpecSample, k: int | None) -> tuple[float, float | None, float | None, bool]:
     """(accepted, drafted, drafts, drafts counted exactly)."""
     accepted, drafted, drafts = sample.accepted or 0.0, sample.drafted, sample.drafts
     if sample.dialect == "sglang":
+        drafted = drafts * k if drafted is None and k and drafts is not None else drafted
         return accepted, drafted, drafts, False
     known = sample.k or k
     if sample.k is None:
@@ -115,39 +167,9 @@ def _counts(sample: SpecSample, k: int | None) -> tuple[float, float | None, flo
     return accepted, drafted, drafts, exact
 
 
-def _fill_unknown(rows: list) -> float | None:
-    """Sum of drafts; lines that accepted nothing do not tell theirs and get the average drafted tokens per
-    draft."""
-    known = [(row[2], row[3]) for row in rows if row[3]]
-    if not known:
-        return None
-    total = sum(drafts for _, drafts in known)
-    drafted = sum(tokens or 0.0 for tokens, _ in known)
-    missing = sum(row[2] or 0.0 for row in rows if not row[3])
-    return total + (missing * total / drafted if drafted else 0.0)
-
-
-def _positions(rows: list) -> tuple[float, ...]:
-    weighted = [(row[0].per_position, row[3] or 0.0) for row in rows if row[0].per_position]
-    weighted = [
-        (rates, weight) for rates, weight in weighted if weight and all(rate == rate for rate in rates)
-    ]
-    total = sum(weight for _, weight in weighted)
-    if not total:
-        return ()
-    width = max(len(rates) for rates, _ in weighted)
-    return tuple(
-        sum(rates[i] * weight for rates, weight in weighted if i < len(rates)) / total for i in range(width)
-    )
-
-
-def _from_cumulative(series: Iterable[SpecSample], inside: list[SpecSample], start: int | None) -> Acceptance:
-    last = inside[-1]
-    earlier = [
-        sample for sample in series if start is not None and sample.offset < start and sample.cumulative
-    ]
-    base = earlier[-1] if earlier else None
-    known = {"samples": len(inside), "dialect": last.dialect}
+def _from_cumulative(pool: _Pool, base: SpecSample | None) -> Acceptance:
+    last = pool.last
+    known = {"samples": pool.samples, "dialect": last.dialect}
     if base is not None and (last.drafted or 0) < (base.drafted or 0):
         return absent("log", "the running totals fell: the server restarted", **known)
     drafts, emitted = last.drafts, last.emitted

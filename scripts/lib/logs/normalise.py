@@ -22,7 +22,8 @@ _SPELLED = r"(?:ESC|\\x1b|\\u001b|\\033|#033|\^\[)\[[0-9;]*m"
 ANSI = re.compile(f"{_ESCAPE}|{_SPELLED}")
 _ESCAPE_BYTES = re.compile(_ESCAPE.encode("ascii"))
 _ANSI_BYTES = re.compile(f"{_ESCAPE}|{_SPELLED}".encode("ascii"))
-_SPELLED_MARKS = (b"ESC[", b"1b[", b"033[", b"^[[")
+_SPELLED_TEXT = ("ESC[", "1b[", "033[", "^[[")
+_SPELLED_MARKS = tuple(mark.encode() for mark in _SPELLED_TEXT)
 
 _ISO = (
     r"\[?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?:[ \t]|$)"
@@ -35,6 +36,8 @@ _KUBERNETES = r"\[pod/[^\]\s]+\] "
 _SRUN = r"\s*\d{1,4}: (?=[(\[A-Z])"
 OUTER = re.compile(f"(?:{_ISO}|{_SYSLOG}|{_COMPOSE}|{_RANK}|{_KUBERNETES}|{_SRUN})+")
 
+OUTER_BYTES = re.compile(OUTER.pattern.encode())
+
 _PROCESS = r"\((?P<proc>[A-Za-z][^()]*(?:\([^()]*\)[^()]*)?) pid=(?P<pid>\d{1,10})(?:, ip=[\w.:]+)?\)"
 PROCESS = re.compile(_PROCESS + r"[ \t]?")
 _PROCESS_AT_END = re.compile(rf"(?:{_PROCESS}\s*)$")
@@ -44,6 +47,12 @@ VLLM_HEAD = re.compile(
     rf"(?P<level>{_LEVELS}) (?P<ts>(?:\d{{4}}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
     r"(?P<open>\[?)(?P<file>[\w./\u2026-]+:\d+)\] ?"
 )
+# Most records need no peeling: one process prefix, one head, nothing glued, no colours.
+_USUAL_RECORD = re.compile(
+    rf"(?:\(([A-Za-z]\w*) pid=(\d{{1,10}})\) )?({_LEVELS}) (\d\d-\d\d \d\d:\d\d:\d\d) \[([\w./-]+:\d+)\] "
+    rf"?(.*)"
+)
+_UNUSUAL = re.compile(r"\] .* pid=|x across cluster\]|\x1b|\[0?m|\[[01];")
 SGLANG_HEAD = re.compile(
     r"\[(?P<ts>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)(?P<ranks>(?: [A-Z_]+\d+)*)\](?: |$)"
 )
@@ -52,6 +61,16 @@ _GLOG_HEAD = re.compile(r"\[(?P<level>[IWEF])\d{4} (?P<ts>\d\d:\d\d:\d\d\.\d+) (
 _LOGGING_HEAD = re.compile(rf"(?P<ts>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) - (?P<level>{_LEVELS}) - ")
 _GLOG_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _RAY_REPEAT = re.compile(r"\s*\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates logs.*)?\s*$")
+
+_OTHER_HEADS = ((_UVICORN_HEAD, "uvicorn"), (_GLOG_HEAD, "glog"), (_LOGGING_HEAD, "logging"))
+# What formatters and collectors call the parts of a record.
+_BODY_KEYS = ("message", "msg", "log", "event", "MESSAGE")
+_LEVEL_KEYS = ("levelname", "level", "severity")
+_STAMP_KEYS = ("asctime", "timestamp", "time", "ts")
+_SOURCE_KEYS = ("filename", "name", "logger")
+_PROCESS_KEYS = ("processName", "process_name")
+_PID_KEYS = ("process", "pid")
+_TRACE_KEYS = ("exc_info", "exc_text", "exception", "traceback", "stack_info")
 
 # A record that another process's unfinished line swallowed; only known process names, since prompts quote
 # anything.
@@ -83,7 +102,8 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def without_colours(data: bytes) -> bytes | None:
     """data without colour codes, line breaks untouched; None if it has none, the usual case in a file."""
-    if any(mark in data for mark in _SPELLED_MARKS):
+    # Every colour is reset by a code that begins with 0, so one short search rules the spellings out.
+    if b"[0" in data and any(mark in data for mark in _SPELLED_MARKS):
         clean = _ANSI_BYTES.sub(b"", data)
     elif b"\x1b" in data:
         clean = _ESCAPE_BYTES.sub(b"", data)
@@ -100,177 +120,153 @@ def decode(raw: bytes) -> str:
 def normalise(text: str, offset: int, number: int) -> list[Line]:
     """The logical lines in one physical line: usually one, more when records are glued or JSON carries
     newlines."""
-    raw = text
-    if "[" in text:
-        text = ANSI.sub("", text)
-    return _strip(text, offset, number, raw, None, None, 0)
+    usual = _USUAL_RECORD.fullmatch(text)
+    if usual is not None and not _UNUSUAL.search(text):
+        process, pid, level, stamp, source, message = usual.groups()
+        pid = None if pid is None else int(pid)
+        return [Line(offset, number, process, pid, level, stamp, source, message, text, "vllm")]
+    return _Physical(text, offset, number).lines(without_colour_codes(text), None, None, 0)
 
 
-def _strip(
-    text: str, offset: int, number: int, raw: str, process: str | None, pid: int | None, depth: int
-) -> list[Line]:
-    text, process, pid = _strip_prefixes(text, process, pid)
-    if depth < _MAX_NESTING:
-        if text.startswith("{") and text.rstrip().endswith("}"):
-            lines = _from_json(text, offset, number, raw, process, pid, depth)
+def without_colour_codes(text: str) -> str:
+    """text without colour codes, whether real or spelled out."""
+    if "\x1b" in text or ("[0" in text and any(mark in text for mark in _SPELLED_TEXT)):
+        return ANSI.sub("", text)
+    return text
+
+
+class _Physical:
+    """One physical line; its methods take the text that is left, and the process whose prefix came off
+    last."""
+
+    def __init__(self, raw: str, offset: int, number: int) -> None:
+        self.raw, self.offset, self.number = raw, offset, number
+
+    def lines(self, text: str, process: str | None, pid: int | None, depth: int) -> list[Line]:
+        for _ in range(_MAX_NESTING):
+            if text.startswith("("):
+                found = PROCESS.match(text)
+                if found is None:
+                    break
+                process, pid = found["proc"], int(found["pid"])
+            else:
+                found = OUTER.match(text)
+                if found is None or not found.end():
+                    break
+            text = text[found.end() :]
+        if text.startswith("{") and depth < _MAX_NESTING and text.rstrip().endswith("}"):
+            lines = self._json(text, process, pid, depth)
             if lines is not None:
                 return lines
-        head = VLLM_HEAD.search(text)
-        if head is not None:
-            return _vllm_record(text, head, offset, number, raw, process, pid, depth)
-        head = SGLANG_HEAD.search(text) if "[" in text else None
+        head = VLLM_HEAD.match(text) or (VLLM_HEAD.search(text) if "] " in text else None)
+        if head is not None and depth < _MAX_NESTING:
+            return self._vllm(text, head, process, pid, depth)
+        head = SGLANG_HEAD.search(text) if "[20" in text else None
         if head is not None and (head.start() == 0 or text[head.start() - 1] in "]%}|"):
-            return _sglang_record(text, head, offset, number, raw, process, pid)
-    return [_plain(text, offset, number, raw, process, pid)]
+            return self._sglang(text, head, process, pid)
+        return [self._plain(text, process, pid)]
 
-
-def _strip_prefixes(text: str, process: str | None, pid: int | None) -> tuple[str, str | None, int | None]:
-    for _ in range(_MAX_NESTING):
-        if text.startswith("("):
-            found = PROCESS.match(text)
-            if found is None:
-                break
-            process, pid = found["proc"], int(found["pid"])
-        else:
-            found = OUTER.match(text)
-            if found is None or not found.end():
-                break
-        text = text[found.end() :]
-    return text, process, pid
-
-
-def _vllm_record(
-    text: str,
-    head: re.Match[str],
-    offset: int,
-    number: int,
-    raw: str,
-    process: str | None,
-    pid: int | None,
-    depth: int,
-) -> list[Line]:
-    lines = []
-    before = text[: head.start()]
-    if before.strip():
-        owner, owner_pid = process, pid
-        while (prefix := _PROCESS_AT_END.search(before)) is not None:
-            owner, owner_pid = prefix["proc"], int(prefix["pid"])
-            before = before[: prefix.start()]
-        if before.strip():
-            lines.append(_plain(before, offset, number, raw, process, pid))
-        process, pid = owner, owner_pid
-    message, glued = text[head.end() :], ""
-    cut = _GLUED.search(message)
-    if cut is not None and not _QUOTES_TEXT.search(message[: cut.start()]):
-        message, glued = message[: cut.start()], message[cut.end() :]
-    message, repeated = _ray_repeats(message)
-    kind = "vllm" if head["open"] else "vllm-old"
-    lines.append(
-        Line(
-            offset,
-            number,
-            process,
-            pid,
-            head["level"],
-            head["ts"],
-            head["file"],
-            message,
-            raw,
-            kind,
-            repeated,
+    def _line(
+        self,
+        process: str | None,
+        pid: int | None,
+        level: str | None,
+        stamp: str | None,
+        source: str | None,
+        message: str,
+        head: str | None,
+    ) -> Line:
+        repeated = 0
+        if "x across cluster]" in message:
+            found = _RAY_REPEAT.search(message)
+            if found is not None:
+                message, repeated = message[: found.start()], int(found[1])
+        return Line(
+            self.offset, self.number, process, pid, level, stamp, source, message, self.raw, head, repeated
         )
-    )
-    if glued:
-        lines.extend(_strip(glued, offset, number, raw, None, None, depth + 1))
-    return lines
+
+    def _vllm(
+        self, text: str, head: re.Match[str], process: str | None, pid: int | None, depth: int
+    ) -> list[Line]:
+        lines = []
+        before = text[: head.start()]
+        if before.strip():
+            owner, owner_pid = process, pid
+            while (prefix := _PROCESS_AT_END.search(before)) is not None:
+                owner, owner_pid = prefix["proc"], int(prefix["pid"])
+                before = before[: prefix.start()]
+            if before.strip():
+                lines.append(self._plain(before, process, pid))
+            process, pid = owner, owner_pid
+        message, glued = text[head.end() :], ""
+        cut = _GLUED.search(message) if " pid=" in message else None
+        if cut is not None and not _QUOTES_TEXT.search(message[: cut.start()]):
+            message, glued = message[: cut.start()], message[cut.end() :]
+        kind = "vllm" if head["open"] else "vllm-old"
+        lines.append(self._line(process, pid, head["level"], head["ts"], head["file"], message, kind))
+        if glued:
+            lines.extend(self.lines(glued, None, None, depth + 1))
+        return lines
+
+    def _sglang(self, text: str, head: re.Match[str], process: str | None, pid: int | None) -> list[Line]:
+        lines = []
+        if text[: head.start()].strip():
+            lines.append(self._plain(text[: head.start()], process, pid))
+        message, level = text[head.end() :], None
+        inner = _UVICORN_HEAD.match(message)
+        if inner is not None:
+            level, message = inner["level"], message[inner.end() :]
+        ranks = head["ranks"].strip() or process
+        lines.append(self._line(ranks, pid, level, head["ts"], None, message, "sglang"))
+        return lines
+
+    def _plain(self, text: str, process: str | None, pid: int | None) -> Line:
+        for pattern, kind in _OTHER_HEADS:
+            head = pattern.match(text)
+            if head is not None:
+                found = head.groupdict()
+                level = _GLOG_LEVELS.get(found["level"], found["level"])
+                rest = text[head.end() :]
+                return self._line(process, pid, level, found.get("ts"), found.get("file"), rest, kind)
+        return self._line(process, pid, None, None, None, text, None)
+
+    def _json(self, text: str, process: str | None, pid: int | None, depth: int) -> list[Line] | None:
+        """A JSON formatter's record, or a collector's envelope around a plain line; None if it is neither."""
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        body = _first(record, _BODY_KEYS) if isinstance(record, dict) else None
+        if body is None:
+            return None
+        level = _first(record, _LEVEL_KEYS)
+        level = level.upper() if level and level.isalpha() else None
+        stamp, source = _first(record, _STAMP_KEYS), _first(record, _SOURCE_KEYS)
+        process = _first(record, _PROCESS_KEYS) or process
+        digits = _first(record, _PID_KEYS)
+        pid = int(digits) if digits and digits.isdecimal() and len(digits) <= 10 else pid
+        trace = _first(record, _TRACE_KEYS)
+        body = f"{body}\n{trace}" if trace else body
+        lines: list[Line] = []
+        for part in body.splitlines() or [""]:
+            for line in self.lines(without_colour_codes(part), process, pid, depth + 1):
+                named = line if line.level else line._replace(level=level)
+                lines.append(
+                    named._replace(
+                        timestamp=line.timestamp or stamp,
+                        source=line.source or source,
+                        head=line.head or "json",
+                    )
+                )
+        return lines
 
 
-def _sglang_record(
-    text: str, head: re.Match[str], offset: int, number: int, raw: str, process: str | None, pid: int | None
-) -> list[Line]:
-    lines = []
-    if text[: head.start()].strip():
-        lines.append(_plain(text[: head.start()], offset, number, raw, process, pid))
-    message, repeated = _ray_repeats(text[head.end() :])
-    level = None
-    inner = _UVICORN_HEAD.match(message)
-    if inner is not None:
-        level, message = inner["level"], message[inner.end() :]
-    ranks = head["ranks"].strip() or process
-    lines.append(Line(offset, number, ranks, pid, level, head["ts"], None, message, raw, "sglang", repeated))
-    return lines
-
-
-def _plain(text: str, offset: int, number: int, raw: str, process: str | None, pid: int | None) -> Line:
-    for pattern, kind in ((_UVICORN_HEAD, "uvicorn"), (_GLOG_HEAD, "glog"), (_LOGGING_HEAD, "logging")):
-        head = pattern.match(text)
-        if head is not None:
-            found = head.groupdict()
-            level = _GLOG_LEVELS.get(found["level"], found["level"])
-            message, repeated = _ray_repeats(text[head.end() :])
-            return Line(
-                offset,
-                number,
-                process,
-                pid,
-                level,
-                found.get("ts"),
-                found.get("file"),
-                message,
-                raw,
-                kind,
-                repeated,
-            )
-    message, repeated = _ray_repeats(text)
-    return Line(offset, number, process, pid, None, None, None, message, raw, None, repeated)
-
-
-def _ray_repeats(message: str) -> tuple[str, int]:
-    if "x across cluster]" not in message:
-        return message, 0
-    found = _RAY_REPEAT.search(message)
-    return (message, 0) if found is None else (message[: found.start()], int(found[1]))
-
-
-def _first(record: dict, *keys: str) -> str | None:
+def _first(record: dict, keys: tuple[str, ...]) -> str | None:
     for key in keys:
         value = record.get(key)
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+        if value.__class__ is str:
+            if value:
+                return value
+        elif value.__class__ is int or value.__class__ is float:
             return str(value)
     return None
-
-
-def _from_json(
-    text: str, offset: int, number: int, raw: str, process: str | None, pid: int | None, depth: int
-) -> list[Line] | None:
-    """Lines of a JSON-formatted record, or of a collector's envelope around a plain line; None if it is
-    neither."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict):
-        return None
-    body = _first(record, "message", "msg", "log", "event", "MESSAGE")
-    if body is None:
-        return None
-    level = _first(record, "levelname", "level", "severity")
-    level = level.upper() if level and level.isalpha() else None
-    stamp = _first(record, "asctime", "timestamp", "time", "ts")
-    source = _first(record, "filename", "name", "logger")
-    process = _first(record, "processName", "process_name") or process
-    number_text = _first(record, "process", "pid")
-    pid = int(number_text) if number_text and number_text.isdecimal() and len(number_text) <= 10 else pid
-    trace = _first(record, "exc_info", "exc_text", "exception", "traceback", "stack_info")
-    lines: list[Line] = []
-    for part in (body + ("\n" + trace if trace else "")).splitlines() or [""]:
-        for line in _strip(ANSI.sub("", part), offset, number, raw, process, pid, depth + 1):
-            lines.append(
-                line._replace(
-                    level=line.level or level,
-                    timestamp=line.timestamp or stamp,
-                    source=line.source or source,
-                    head=line.head or "json",
-                )
-            )
-    return lines

@@ -175,7 +175,7 @@ USUAL = re.compile(
         rf"(?:, Prefix cache hit rate: ({_B})%)?"
         rf"|SpecDecoding metrics: Mean acceptance length: ({_B}), Accepted throughput: {_B} tokens/s, "
         rf"Drafted throughput: {_B} tokens/s, Accepted: (\d{{1,15}}) tokens, Drafted: (\d{{1,15}}) tokens, "
-        rf"Per-position acceptance rate: ({_B}(?:, {_B})*), Avg Draft acceptance rate: ({_B})%)(?=[\r\n]|\Z)"
+        rf"Per-position acceptance rate: ({_B}(?:, {_B})*), Avg Draft acceptance rate: ({_B})%)(?=\n|\Z)"
     ).encode()
 )
 USUAL_BATCH = re.compile(
@@ -183,7 +183,7 @@ USUAL_BATCH = re.compile(
         r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z_]+\d+)*)\] Decode batch, #running-req: (\d{1,9}), "
         r"#token: \d+, "
         rf"token usage: ({_B})(?:, accept len: ({_B}), accept rate: ({_B}))?, cuda graph: \w+, "
-        rf"gen throughput \(token/s\): ({_B}), #queue-req: (\d{{1,9}})(?=[\r\n]|\Z)"
+        rf"gen throughput \(token/s\): ({_B}), #queue-req: (\d{{1,9}})(?=\n|\Z)"
     ).encode()
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import IntEnum
 
 from scripts.lib.logs.catalogue import Hit, lookup
 from scripts.lib.logs.incidents import Incident
@@ -45,16 +46,30 @@ _PYDANTIC_END = re.compile(r" \[type=\w+[\s\S]*$")
 
 @dataclass(frozen=True)
 class Candidate:
+    """An incident that may be the cause: its telling text and that text's line, tier, depth of the process
+    (3 worker, 2 engine core, 1 API server, 0 not known), catalogue hit."""
+
     incident: Incident
     text: str
     line: int
-    tier: int
+    tier: Tier
     depth: int
     hit: Hit | None
 
 
-class Tier:
-    EXCEPTION, DEATH, VICTIM, KNOWN_LINE, QUOTED, LATE, REQUEST, NOT_FATAL, WRAPPER, IGNORED = range(10)
+class Tier(IntEnum):
+    """Kinds of evidence, the strongest first."""
+
+    EXCEPTION = 0
+    DEATH = 1  # a process was killed
+    QUOTED = 2  # a wrapper that quotes the cause, whose own traceback is elsewhere
+    VICTIM = 3  # a rank that noticed the failure of another
+    KNOWN_LINE = 4  # a fatal line of the catalogue without an exception
+    LATE = 5  # printed after the shutdown of a server that never served
+    REQUEST = 6  # one refused request
+    NOT_FATAL = 7  # a request handler's exception that the server survived
+    WRAPPER = 8  # only reports that something failed elsewhere
+    IGNORED = 9
 
 
 def judge(report: LogReport, chain: list[Incident], ready: bool | None) -> Candidate | None:
@@ -92,7 +107,7 @@ def _most_telling(members: list) -> tuple:
     return useful[0]
 
 
-def _rank(report: LogReport, incident: Incident, ready: bool | None) -> tuple[int, Hit | None, str, int]:
+def _rank(report: LogReport, incident: Incident, ready: bool | None) -> tuple[Tier, Hit | None, str, int]:
     """(tier, catalogue hit, the text that counts, its line number)."""
     text, line = _telling_text(incident)
     phase = phase_of(report, incident, ready)
@@ -110,7 +125,8 @@ def _rank(report: LogReport, incident: Incident, ready: bool | None) -> tuple[in
         return (Tier.DEATH if killed else Tier.WRAPPER), hit, text, line
     quoted = QUOTED.search(incident.detail)
     if quoted is not None:
-        return Tier.QUOTED, lookup(quoted["text"], "", phase or "run"), quoted["text"], line
+        tier = Tier.VICTIM if VICTIM.search(quoted["text"]) else Tier.QUOTED
+        return tier, lookup(quoted["text"], "", phase or "run"), quoted["text"], line
     if WRAPPER.search(incident.text):
         return Tier.WRAPPER, hit, text, line
     if incident.kind == "line":
@@ -122,7 +138,7 @@ def _rank(report: LogReport, incident: Incident, ready: bool | None) -> tuple[in
     return (Tier.VICTIM if VICTIM.search(incident.detail) else Tier.EXCEPTION), hit, text, line
 
 
-def _line_tier(hit: Hit) -> int:
+def _line_tier(hit: Hit) -> Tier:
     if hit.entry.scope & {"w", "h"}:
         return Tier.IGNORED
     if hit.entry.failure_class == "unknown":

@@ -223,26 +223,16 @@ def _speculation_lines(report: LogReport) -> list[str]:
     return lines
 
 
-def load_summary(report: LogReport) -> dict[str, float | None]:
-    """Peaks over the periodic lines: running, waiting, generation_tps, kv_usage_percent,
-    prefix_hit_percent."""
-    peaks: dict[str, float | None] = dict.fromkeys(
-        ("running", "waiting", "generation_tps", "kv_usage_percent", "prefix_hit_percent")
-    )
-    for sample in report.intervals:
-        for name, peak in peaks.items():
-            value = getattr(sample, name)
-            if value is not None and (peak is None or value > peak):
-                peaks[name] = value
-    return peaks
+def _count(value: float | None) -> str:
+    return value_text(None if value is None else int(value))
 
 
 def _load_lines(report: LogReport) -> list[str]:
     if not len(report.intervals):
         return []
-    peaks = load_summary(report)
+    peaks = report.intervals.peaks()
     text = (
-        f"running {value_text(peaks['running'])}, waiting {value_text(peaks['waiting'])}, generation "
+        f"running {_count(peaks['running'])}, waiting {_count(peaks['waiting'])}, generation "
         f"{value_text(peaks['generation_tps'])} tokens/s, KV use {value_text(peaks['kv_usage_percent'])} "
         f"%, prefix hits {value_text(peaks['prefix_hit_percent'])} %"
     )

@@ -13,7 +13,6 @@ from scripts.lib.logs.render import (
     SHOWN_UNITS,
     WIDTH,
     failure_lines,
-    load_summary,
     state,
     value_text,
 )
@@ -69,14 +68,12 @@ def _rows(reports: Sequence[LogReport]) -> Iterator[tuple[str, list[str]]]:
     if any(acceptance.length is not None for acceptance in acceptances):
         yield "acceptance_length", [value_text(acceptance.length) for acceptance in acceptances]
         yield "acceptance_rate", [ABSENT if a.rate is None else f"{a.rate:.3f}" for a in acceptances]
-    loads = [load_summary(report) for report in reports]
-    for key, label in (
-        ("running", "running, most"),
-        ("waiting", "waiting, most"),
-        ("generation_tps", "generation tok/s, most"),
-    ):
+    loads = [report.intervals.peaks() for report in reports]
+    for key, label in (("running", "running, most"), ("waiting", "waiting, most")):
         if any(load[key] is not None for load in loads):
-            yield label, [value_text(load[key]) for load in loads]
+            yield label, [value_text(None if load[key] is None else int(load[key])) for load in loads]
+    if any(load["generation_tps"] is not None for load in loads):
+        yield "generation tok/s, most", [value_text(load["generation_tps"]) for load in loads]
     yield "warnings", [value_text(len({notice.id for notice in report.warnings})) for report in reports]
 
 

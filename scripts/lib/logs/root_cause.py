@@ -68,19 +68,19 @@ def _from_log(report: LogReport, ready: bool | None) -> Failure | None:
     candidates = [
         candidate for chain in collector.chains() if (candidate := judge(report, chain, ready)) is not None
     ]
-    if any(one.tier == Tier.WRAPPER and not STOPPED.match(one.incident.text) for one in candidates):
+    if _proves_death([one for one in candidates if one.tier == Tier.WRAPPER]):
         # The engine died: what request handlers survived cannot be why.
         candidates = [one for one in candidates if one.tier not in (Tier.REQUEST, Tier.NOT_FATAL)]
     if not candidates:
         return None
     candidates.sort(key=lambda one: (one.tier, _says_nothing(one), -one.depth, one.incident.start_offset))
     chosen = candidates[0]
-    if chosen.tier >= Tier.WRAPPER and not _proves_death(report, candidates):
+    if chosen.tier >= Tier.WRAPPER and not _proves_death(candidates):
         return None
     return _failure(report, chosen, collector.incidents, ready)
 
 
-def _proves_death(report: LogReport, candidates: list[Candidate]) -> bool:
+def _proves_death(candidates: list[Candidate]) -> bool:
     """Wrappers alone: the engine died without a word, unless somebody simply stopped the server."""
     return any(not STOPPED.match(candidate.incident.text) for candidate in candidates)
 

@@ -112,8 +112,8 @@ def _server_args(collector: Collector, line: Line, found: re.Match[str]) -> None
     collector.banner(line)
     collector.set_engine("sglang", None)
     collector.set_generation(None)
-    collector.set_args(parse_fields(found["body"]), line)
-    collector.set_config(parse_fields(found["body"]), line)
+    collector.set_args(found["body"], line)
+    collector.set_config(found["body"], line)
 
 
 def _ready(collector: Collector, line: Line, _found: re.Match[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripts.lib.logs.fields import INTEGER as I
 from scripts.lib.logs.fields import NUMBER as N
-from scripts.lib.logs.fields import integer, parse_fields
+from scripts.lib.logs.fields import integer
 from scripts.lib.logs.rules import Rule, rule
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _runner(value: str):
 def _engine_config(collector: Collector, line: Line, found: re.Match[str]) -> None:
     collector.set_engine("vllm", found["version"])
     collector.set_generation("V1" if found["gen"] == "a V1" else "V0")
-    collector.set_config(parse_fields(found["config"]), line)
+    collector.set_config(found["config"], line)
 
 
 def _api_version(collector: Collector, line: Line, found: re.Match[str]) -> None:
@@ -106,7 +106,7 @@ def _logo_version(collector: Collector, _line: Line, found: re.Match[str]) -> No
 def _args(collector: Collector, line: Line, found: re.Match[str]) -> None:
     collector.banner(line)
     collector.set_engine("vllm", None)
-    collector.set_args(parse_fields(found["body"]), line)
+    collector.set_args(found["body"], line)
 
 
 def _ready(collector: Collector, line: Line, _found: re.Match[str]) -> None:

@@ -26,6 +26,7 @@ class Samples:
         self._steps = float(periodic.DEFAULT_DECODE_LOG_INTERVAL)
         self._engine_labels: dict[str | None, str | None] = {}
         self._usual_labels: dict[tuple, tuple] = {}
+        self._names: dict[bytes | None, str | None] = {}
 
     def configure(self, k: int | None, fixed_k: bool, version: str | None, steps: int | None) -> None:
         """k, whether every draft has k tokens, the release (vLLM 0.8.5 and 0.9 print different means
@@ -101,20 +102,26 @@ class Samples:
         """A line that periodic.USUAL matched."""
         groups = found.groups()
         process, stamp, engine, prompt = groups[:4]
-        name = None if process is None else process.decode()
-        if prompt is not None:
-            label = self._usual_labels.get((process, engine))
-            if label is None:
-                text = None if engine is None else engine.decode()
-                label = self.intervals.label_id((name, text, "stats")), text
-                self._usual_labels[process, engine] = label
-            self._engine_labels[name] = label[1]
-            self.intervals.add(offset, number, stamp, label[0], periodic.usual_stats(groups))
-            self.engine = self.engine or "vllm"
+        if prompt is None:
+            name = self._names.get(process)
+            if name is None and process is not None:
+                name = self._names[process] = process.decode()
+            values, positions = periodic.usual_speculation(groups, self._fixed_k)
+            label = self.speculation.label_id((name, self._engine_labels.get(name), "e"))
+            self.speculation.add(offset, number, stamp, label, values, positions)
             return
-        values, positions = periodic.usual_speculation(groups, self._fixed_k)
-        label = self.speculation.label_id((name, self._engine_labels.get(name), "e"))
-        self.speculation.add(offset, number, stamp, label, values, positions)
+        known = self._usual_labels.get((process, engine))
+        if known is None:
+            name, text = (None if part is None else part.decode() for part in (process, engine))
+            known = self._usual_labels[process, engine] = (
+                self.intervals.label_id((name, text, "stats")),
+                name,
+                text,
+            )
+            self.engine = self.engine or "vllm"
+        label, name, text = known
+        self._engine_labels[name] = text
+        self.intervals.add(offset, number, stamp, label, periodic.usual_stats(groups))
 
     def take_usual_batch(self, found: re.Match[bytes], offset: int, number: int) -> None:
         """A line that periodic.USUAL_BATCH matched."""

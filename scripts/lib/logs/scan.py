@@ -9,12 +9,13 @@ are cut.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from scripts.lib.logs.collect import PREFILTER, Collector
 from scripts.lib.logs.incidents import FATAL_LITERALS
-from scripts.lib.logs.normalise import MAX_LINE_BYTES, without_colours
+from scripts.lib.logs.normalise import MAX_LINE_BYTES, OUTER_BYTES, without_colours
 from scripts.lib.logs.periodic import USUAL, USUAL_BATCH
 
 START_BYTES = 2 << 20
@@ -100,7 +101,6 @@ class Scanner:
         hits = _hits(text, patient)
         carriages = b"\r" in text
         collector, base, number = self.collector, self._offset - 1, self._number - 1
-        samples = collector.samples
         counted, at, end, next_hit = 0, 1, len(text), 0
         every_line = collector.open
         while at < end:
@@ -114,13 +114,10 @@ class Scanner:
                     start = max(start, text.rfind(b"\r", at - 1, hits[next_hit]) + 1)
             number += text.count(b"\n", counted, start)
             counted = start
-            offset = base + start if starts is None else self._offset + starts.original(start - 1)
             if not every_line:
-                batch = text.startswith(b"[20", start)
-                found = (USUAL_BATCH if batch else USUAL).match(text, start)
-                if found is not None:
-                    (samples.take_usual_batch if batch else samples.take_usual)(found, offset, number)
-                    at = found.end() + 1
+                at, lines = self._take_usual(text, start, number, starts)
+                if lines:
+                    number, counted = number + lines, at
                     continue
             stop = text.find(b"\n", start)
             stop = end if stop < 0 else stop
@@ -128,9 +125,30 @@ class Scanner:
                 carriage = text.find(b"\r", start, stop)
                 stop = stop if carriage < 0 else carriage
             if stop > start or every_line:
+                offset = base + start if starts is None else self._offset + starts.original(start - 1)
                 self._handle(text[start:stop], offset, number, patient)
-                every_line, samples = collector.open, collector.samples
+                every_line = collector.open
             at = stop + 1
+
+    def _take_usual(self, text: bytes, start: int, number: int, starts: _Starts | None) -> tuple[int, int]:
+        """Read the lines from start on that have one of the forms long logs are made of, up to the first
+        other one.
+
+        Returns where that one starts and how many lines were read; all of them end in a newline or with the
+        text.
+        """
+        samples, base, lines = self.collector.samples, self._offset - 1, 0
+        while True:
+            found = usual(text, start)
+            if found is None:
+                return start, lines
+            offset = base + start if starts is None else self._offset + starts.original(start - 1)
+            if found.re is USUAL:
+                samples.take_usual(found, offset, number + lines)
+            else:
+                samples.take_usual_batch(found, offset, number + lines)
+            start = found.end() + 1
+            lines += 1
 
     def _handle(self, raw: bytes, offset: int, number: int, patient: bool) -> None:
         if len(raw) > MAX_LINE_BYTES:
@@ -150,6 +168,18 @@ class _Starts:
     def original(self, start: int) -> int:
         """Offset in data of the line that begins at start in the cleaned data."""
         return self._before[bisect_right(self._after, start) - 1]
+
+
+def usual(text: bytes, start: int) -> re.Match[bytes] | None:
+    """A match of USUAL or USUAL_BATCH for the line at start, behind outer layers if it has any."""
+    found = (USUAL_BATCH if text.startswith(b"[20", start) else USUAL).match(text, start)
+    if found is not None or text[start : start + 1] in (b"(", b"I"):
+        return found
+    outer = OUTER_BYTES.match(text, start)
+    if outer is None or outer.end() == start:
+        return None
+    start = outer.end()
+    return (USUAL_BATCH if text.startswith(b"[20", start) else USUAL).match(text, start)
 
 
 def _hits(text: bytes, patient: bool) -> list[int]:

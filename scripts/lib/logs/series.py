@@ -10,14 +10,13 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _STAMP_WIDTH = 26
 _OFFSET = struct.Struct("=Q")
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """One periodic line: vLLM's 10 s statistics, or one SGLang decode or prefill batch line.
 
     kv_usage_percent and prefix_hit_percent are percentages; throughputs are tokens per second as printed
@@ -40,8 +39,7 @@ class Interval:
     preemptions: int | None
 
 
-@dataclass(frozen=True)
-class SpecSample:
+class SpecSample(NamedTuple):
     """One line of speculative-decoding metrics, in one definition.
 
     accepted, drafted: tokens of the interval (since start when cumulative); drafts: verification steps, exact
@@ -148,6 +146,23 @@ class IntervalSeries(_Series, Sequence):
             prefix_hit_percent=hit,
             preemptions=_optional_int(preempted),
         )
+
+    def peaks(self) -> dict[str, float | None]:
+        """Highest running, waiting, kv_usage_percent, generation_tps and prefix_hit_percent, None where never
+        printed."""
+        names = {
+            "running": 4,
+            "waiting": 5,
+            "kv_usage_percent": 7,
+            "generation_tps": 9,
+            "prefix_hit_percent": 10,
+        }
+        highest = dict.fromkeys(names, -math.inf)
+        for row in self.row.iter_unpack(self._rows):
+            for name, column in names.items():
+                if row[column] > highest[name]:
+                    highest[name] = row[column]
+        return {name: value if value > -math.inf else None for name, value in highest.items()}
 
     def between(self, start: int | None = None, end: int | None = None) -> Iterator[Interval]:
         """Samples whose line starts in the byte window [start, end)."""

@@ -10,11 +10,15 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from scripts.lib.logs.incidents import DEATH, Incident, death_code
+from scripts.lib.logs.incidents import DEATH, DEATH_WORDS, Incident, death_code
 from scripts.lib.logs.model import Line
 
 MAX_INCIDENTS_PER_PLACE = 40
-MAX_INCIDENTS = 2000
+MAX_INCIDENTS = 600
+MAX_PLAIN_LINES = 400
+_QUIET = ("INFO", "DEBUG")
+# How far above its traceback another process's lines may push the record that announces it.
+_MARKER_LINES = 20
 _MAX_FRAMES = 160
 _MAX_MESSAGE_LINES = 12
 _MAX_TEXT = 2000
@@ -72,7 +76,7 @@ class TracebackCollector:
         self.incidents: list[Incident] = []
         self.dropped = 0
         self._blocks: dict[tuple, _Block] = {}
-        self._places: Counter[tuple] = Counter()
+        self._places: Counter[tuple | str] = Counter()
         self._last_error: dict[tuple, tuple[int, str]] = {}
         self._recent_sglang: tuple | None = None
         self._clock = 0
@@ -85,6 +89,8 @@ class TracebackCollector:
     def feed(self, line: Line) -> bool:
         """Take one line; True if it belongs to a traceback or is an incident itself."""
         self._clock += 1
+        if not self._blocks and line.level in _QUIET and TRACEBACK not in line.message:
+            return False
         key = self._key(line)
         block = self._blocks.get(key)
         if block is not None and self._continue(key, block, line):
@@ -113,12 +119,15 @@ class TracebackCollector:
     def _begin(
         self, key: tuple, line: Line, chained: Incident | None = None, relation: str | None = None
     ) -> None:
-        if self._places[key] >= MAX_INCIDENTS_PER_PLACE or len(self.incidents) >= MAX_INCIDENTS:
+        if (
+            self._places[key] >= MAX_INCIDENTS_PER_PLACE
+            or len(self.incidents) >= MAX_INCIDENTS + MAX_PLAIN_LINES
+        ):
             self.dropped += 1
             return
         seen, text = self._last_error.get(key, (0, ""))
         before = line.message.partition(TRACEBACK)[0].strip(" :+|")
-        marker = before or (text if line.number - seen <= 1 else None)
+        marker = before or (text if line.number - seen <= _MARKER_LINES else None)
         block = _Block(line, marker, chained, relation)
         block.last_seen = self._clock
         self._blocks[key] = block
@@ -224,7 +233,7 @@ class TracebackCollector:
     def _single(self, line: Line) -> bool:
         text = line.message.strip()
         kind, code = None, None
-        death = DEATH.search(text)
+        death = DEATH.search(text) if any(word in text for word in DEATH_WORDS) else None
         argument = _ARGUMENT_ERROR.match(text) if ": error: " in text and line.level is None else None
         if death is not None:
             kind, code = "death", death_code(death)
@@ -232,9 +241,9 @@ class TracebackCollector:
             kind = "line"
         elif argument is not None and not _NOT_ARGUMENTS.match(text):
             kind = "argument"
-        elif _LAUNCHER.match(text) and line.head is None:
-            kind = "bare"
-        elif _BARE_EXCEPTION.match(text) and line.level not in ("INFO", "DEBUG", "WARNING"):
+        elif (_LAUNCHER.match(text) and line.head is None) or (
+            _BARE_EXCEPTION.match(text) and line.level not in ("INFO", "DEBUG", "WARNING")
+        ):
             kind = "bare"
         elif _FATAL_LINE.match(text) or line.level in ("ERROR", "CRITICAL"):
             kind = "line"
@@ -242,9 +251,16 @@ class TracebackCollector:
             return False
         place = (kind, line.process, line.source, text[:60])
         self._places[place] += 1
-        if self._places[place] > MAX_INCIDENTS_PER_PLACE or len(self.incidents) >= MAX_INCIDENTS:
+        plain = self._places["plain lines"] = self._places["plain lines"] + (kind == "line")
+        # Plain lines have a limit of their own: a flood of them must not shut out the exception behind it.
+        flood = (
+            plain > MAX_PLAIN_LINES
+            if kind == "line"
+            else len(self.incidents) >= MAX_INCIDENTS + MAX_PLAIN_LINES
+        )
+        if flood or self._places[place] > MAX_INCIDENTS_PER_PLACE:
             self.dropped += 1
-            return True
+            return kind != "line"
         incident = self._incident(kind, text, line)
         incident.code = code
         self.incidents.append(incident)

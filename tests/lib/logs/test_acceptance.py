@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import pytest
 
-from scripts.lib.logs import acceptance
+from scripts.lib.logs import acceptance, parse_path
 from scripts.lib.logs.prometheus import difference
+from tests.lib.logs.golden import DATA
 from tests.lib.logs.helpers import parse, sglang, vllm
 from tests.lib.logs.test_prometheus import exposition
 
@@ -158,6 +162,18 @@ def test_counters_of_sglang() -> None:
     found = acceptance.from_metrics(difference("", text), k=3)
     assert found.length == pytest.approx(2.8)
     assert found.rate == pytest.approx(1800 / 3000)
+
+
+def test_sglang_log_and_counters_agree_with_its_own_average() -> None:
+    info = json.loads(gzip.decompress((DATA / "h200_sgl_ngram.server_info.gz").read_bytes()))
+    own = info["internal_states"][0]["avg_spec_accept_length"]
+    report = parse_path(DATA / "h200_sgl_ngram.log.gz")
+    counters = gzip.decompress((DATA / "h200_sgl_ngram.metrics.gz").read_bytes()).decode()
+    log = acceptance.from_log(report.speculation)
+    metrics = acceptance.from_metrics(difference("", counters), report.get("num_speculative_tokens"))
+    assert log.length == pytest.approx(own, rel=0.01)
+    assert metrics.length == pytest.approx(own, rel=0.01)
+    assert acceptance.compare(log, metrics).ok
 
 
 def test_counters_without_speculation_are_absent() -> None:

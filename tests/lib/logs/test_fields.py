@@ -45,6 +45,11 @@ def test_comparison_is_no_bracket() -> None:
     assert fields.parse_fields("a=1 < 2, b=3") == {"a": "1 < 2", "b": "3"}
 
 
+def test_empty_parts_are_skipped() -> None:
+    assert fields.parse_fields("") == {}
+    assert fields.parse_fields("a=1,, ,b=2,") == {"a": "1", "b": "2"}
+
+
 def test_call() -> None:
     assert fields.parse_call("SpeculativeConfig(method='mtp', n=3)") == (
         "SpeculativeConfig",

@@ -82,6 +82,16 @@ def test_several_logs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert "h200_base.log.gz" in out
 
 
+def test_load_and_acceptance_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = show(
+        capsys, DATA / "vllm0271cpu_draftmodel_l28_k3.log.gz", DATA / "vllm0271cpu_baseline3.log.gz"
+    )
+    rows = {line[1:24].strip(): line.split()[-2:] for line in out.splitlines() if line[:1] in "* "}
+    assert rows["running, most"] == ["4", "4"]
+    assert rows["acceptance_length"] == ["2.36", "-"]
+    assert rows["acceptance_rate"] == ["0.452", "-"]
+
+
 def test_many_logs_come_in_blocks(capsys: pytest.CaptureFixture[str]) -> None:
     logs = sorted(DATA.glob("vllm0271cpu_sweep*.log.gz"))
     _, out, _ = show(capsys, *logs)

@@ -67,8 +67,8 @@ def test_fast_way_and_general_way_agree(tail: str) -> None:
     )
     for ours, theirs in ((usual.intervals, general.intervals), (usual.speculation, general.speculation)):
         (one,), (other,) = ours, theirs
-        assert {k: v for k, v in vars(one).items() if k != "offset"} == {
-            k: v for k, v in vars(other).items() if k != "offset"
+        assert {k: v for k, v in one._asdict().items() if k != "offset"} == {
+            k: v for k, v in other._asdict().items() if k != "offset"
         }
 
 

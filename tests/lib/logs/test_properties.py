@@ -77,8 +77,8 @@ def without_places(report: LogReport) -> dict:
     return {
         "engine": (report.engine, report.version, report.phase, report.ready),
         "facts": facts,
-        "intervals": [tuple(vars(s).items())[2:] for s in report.intervals],
-        "speculation": [tuple(vars(s).items())[2:] for s in report.speculation],
+        "intervals": [s[2:] for s in report.intervals],
+        "speculation": [s[2:] for s in report.speculation],
         "warnings": [(notice.id, dict(notice.values)) for notice in report.warnings],
         "failure": failure
         and (

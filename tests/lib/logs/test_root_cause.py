@@ -291,6 +291,10 @@ def test_quoted_root_in_a_wrapper_is_used_when_nothing_else_is_left() -> None:
         "for the root cause",
     )
     assert parse(text).failure.root_line == "odd thing happened"
+    victim = text + trace(
+        "Worker pid=61", "w.py:1", "torch.distributed.DistBackendError: NCCL error: remote exited"
+    )
+    assert parse(victim).failure.root_line == "odd thing happened"
     better = text + trace("Worker pid=61", "w.py:1", "ValueError: odd thing happened")
     assert parse(better).failure.root_line == "ValueError: odd thing happened"
 
@@ -496,6 +500,12 @@ def test_many_refusals_do_not_bury_the_crash() -> None:
         "ValueError: This model's maximum context length is 8192 tokens.",
     )
     text = READY + refused * 3000 + trace("Worker pid=61", "w.py:1", "ValueError: odd") + dead()
+    assert parse(text).failure.root_line == "ValueError: odd"
+
+
+def test_a_flood_of_error_lines_does_not_bury_the_crash() -> None:
+    flood = "".join(vllm(f"{n} request failed", "APIServer pid=1", "ERROR") for n in range(5000))
+    text = READY + flood + trace("Worker pid=61", "w.py:1", "ValueError: odd") + dead()
     assert parse(text).failure.root_line == "ValueError: odd"
 
 

@@ -1,0 +1,44 @@
+"""The small models that the workflow builds, and what each is built from. All logic of how lies in the modules named here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """`module` has `build(models, out, say)`: it fills the folder `out` and returns facts to keep. It runs on the engine's Python.
+
+    `needs` are other artifacts; raise `version` when the module makes something else of the same needs.
+    """
+
+    about: str
+    module: str
+    needs: tuple[str, ...] = ()
+    version: str = "1"
+
+
+ARTIFACTS = {
+    "smollm2": Artifact("SmolLM2-135M-Instruct as a checkpoint", "plain_model"),
+    "smollm2-activations": Artifact(
+        "what the model answers to the fitting prompts, and its states", "activations", ("smollm2",)
+    ),
+    "smollm2-mimo": Artifact(
+        "the model in MiMo form with a fitted multi-token-prediction head",
+        "mimo_model",
+        ("smollm2", "smollm2-activations"),
+    ),
+    "smollm2-eagle": Artifact("a fitted EAGLE head", "eagle_model", ("smollm2", "smollm2-activations")),
+    "smollm2-draft": Artifact(
+        "a draft model: the model without two of its layers", "draft_model", ("smollm2",)
+    ),
+}
+SOURCE = "smollm2"
+"""The artifact that comes from a package; all others come from artifacts."""
+
+
+def artifact_named(name: str) -> Artifact:
+    """Raises ValueError for a name that is no artifact."""
+    if name not in ARTIFACTS:
+        raise ValueError(f"no such model is built here: {name}; there are {', '.join(ARTIFACTS)}")
+    return ARTIFACTS[name]

