@@ -9,11 +9,13 @@ CORES ?= 1
 sweep: $(VENV)/workflow.stamp
 	$(BIN)/snakemake --cores $(CORES)
 
+# The workflow tests mostly wait for servers, so several at once; the real engine wants the cores for itself.
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 -m "not real_engine"
+	$(BIN)/python -m pytest -m real_engine
 
 test-fast: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -m "not real_engine and not workflow"
+	$(BIN)/python -m pytest -n 2 -m "not real_engine and not workflow"
 
 test-real: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m real_engine

@@ -1,9 +1,19 @@
 """Rule build_tables: the tidy table becomes the final tables."""
 
+import sys
 from pathlib import Path
 
+from scripts.lib.jobs import run_job
 from scripts.lib.tables.cells import read_cells
 from scripts.lib.tables.final import write_final
 
 if __name__ == "__main__":
-    write_final(read_cells(Path(snakemake.input.cells)), Path(snakemake.output.failures).parent)  # noqa: F821
+    sys.exit(
+        run_job(
+            lambda: write_final(
+                read_cells(Path(snakemake.input.cells)),  # noqa: F821
+                Path(snakemake.output.failures).parent,  # noqa: F821
+            ),
+            Path(snakemake.log[0]),  # noqa: F821
+        )
+    )

@@ -1,9 +1,11 @@
 """Rule collect_cells: the evidence of all cells becomes one tidy table."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.lib.collect import collect_records
+from scripts.lib.jobs import run_job
 from scripts.lib.tables.cells import cells_table, write_cells
 
 
@@ -16,10 +18,15 @@ def collect_cells(
 
 
 if __name__ == "__main__":
-    collect_cells(
-        pointers=snakemake.input.pointers,  # noqa: F821
-        infeasible=snakemake.params.infeasible,  # noqa: F821
-        parquet=Path(snakemake.output.parquet),  # noqa: F821
-        csv=Path(snakemake.output.csv),  # noqa: F821
-        processes=snakemake.threads,  # noqa: F821
+    sys.exit(
+        run_job(
+            lambda: collect_cells(
+                pointers=snakemake.input.pointers,  # noqa: F821
+                infeasible=snakemake.params.infeasible,  # noqa: F821
+                parquet=Path(snakemake.output.parquet),  # noqa: F821
+                csv=Path(snakemake.output.csv),  # noqa: F821
+                processes=snakemake.threads,  # noqa: F821
+            ),
+            Path(snakemake.log[0]),  # noqa: F821
+        )
     )

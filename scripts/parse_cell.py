@@ -1,8 +1,10 @@
 """Rule parse_cell: the evidence of one cell becomes its record."""
 
 import json
+import sys
 from pathlib import Path
 
+from scripts.lib.jobs import run_job
 from scripts.lib.record import record_from_pointer
 
 
@@ -13,4 +15,9 @@ def parse_cell(pointer: Path, record: Path) -> None:
 
 
 if __name__ == "__main__":
-    parse_cell(Path(snakemake.input.pointer), Path(snakemake.output.record))  # noqa: F821
+    sys.exit(
+        run_job(
+            lambda: parse_cell(Path(snakemake.input.pointer), Path(snakemake.output.record)),  # noqa: F821
+            Path(snakemake.log[0]),  # noqa: F821
+        )
+    )

@@ -4,16 +4,33 @@ import sys
 from pathlib import Path
 
 from scripts.lib import progress
+from scripts.lib.jobs import run_job
 from scripts.lib.tables.cells import read_cells
 from scripts.lib.tables.failures import failed
 from scripts.lib.tables.final import summary_lines
 
-if __name__ == "__main__":
-    cells = read_cells(Path(snakemake.input.cells))  # noqa: F821
+
+def summarize(cells_path: Path, summary: Path, allow_failures: bool) -> int:
+    """Print the summary; returns 1 and leaves no file when cells failed and that is not allowed."""
+    cells = read_cells(cells_path)
     text = "\n".join(["", *summary_lines(cells)])
     print(text, flush=True)
     lost = len(failed(cells))
-    if lost and not snakemake.params.allow_failures:  # noqa: F821
+    if lost and not allow_failures:
         progress.conclude(f"{lost} of {len(cells)} cells failed: read results/tables/failures.md")
-        sys.exit(1)
-    Path(snakemake.output.summary).write_text(text + "\n", encoding="utf-8")  # noqa: F821
+        return 1
+    summary.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(
+        run_job(
+            lambda: summarize(
+                Path(snakemake.input.cells),  # noqa: F821
+                Path(snakemake.output.summary),  # noqa: F821
+                snakemake.params.allow_failures,  # noqa: F821
+            ),
+            Path(snakemake.log[0]),  # noqa: F821
+        )
+    )

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scripts.lib.cell import Cell, Server
@@ -43,6 +43,8 @@ class Truth:
     engine_init_s: float = 2.02
     log: bool = True
     metrics: bool = True
+    resolved: dict = field(default_factory=dict)
+    """What the server made of method, k and max_model_len, where that is not what the cell says."""
     earlier_log: str = ""
     """Lines of cells measured before on the same boot."""
     failure: dict | None = None
@@ -107,7 +109,7 @@ def chunk_sizes(truth: Truth) -> list[int]:
 
 def startup_log(cell: Cell, truth: Truth) -> str:
     """What vLLM 0.27.1 for CPU prints until it serves, shortened."""
-    server, model = cell.server, f"models/{cell.server.model}"
+    server, model = replace(cell.server, **truth.resolved), f"models/{cell.server.model}"
     speculation = (
         "None"
         if server.method == "none"

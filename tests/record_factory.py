@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from scripts.lib.cell import Cell
 from scripts.lib.metrics import METRICS
-from scripts.lib.record import DAMAGED, FAILED, FAILURE_FIELDS, INFEASIBLE, MEASURED, PROVENANCE_FIELDS
+from scripts.lib.record import (
+    DAMAGED,
+    FAILED,
+    FAILURE_FIELDS,
+    INFEASIBLE,
+    MEASURED,
+    MISLABELLED,
+    PROVENANCE_FIELDS,
+)
+from scripts.lib.server_config import CONFIG_FIELDS
 
 
 def record(cell: Cell, status: str = MEASURED, **values: object) -> dict[str, object]:
     """A record of `cell` in which everything is None but `values`."""
-    names = (*FAILURE_FIELDS, *METRICS, *PROVENANCE_FIELDS)
+    names = (*FAILURE_FIELDS, *METRICS, *CONFIG_FIELDS, *PROVENANCE_FIELDS)
     unknown = set(values) - {*names, "reasons", "absent", "notes"}
     assert not unknown, unknown
     blank = dict.fromkeys(names) | {"reasons": [], "absent": [], "notes": []}
@@ -21,6 +30,21 @@ def measured(cell: Cell, tps: float, requests: int = 8, **values: object) -> dic
     counts = {"requests": requests, "completed": requests, "failed": 0}
     rates = {"aggregate_tps": tps, "per_request_tps": tps / cell.concurrency}
     return record(cell, MEASURED, **(counts | rates | values))
+
+
+def mislabelled(cell: Cell, tps: float, **values: object) -> dict[str, object]:
+    """A complete measurement of a server that ran with k 1, whatever the row says."""
+    words = f"k: asked {cell.server.k}, the server resolved 1"
+    known = {
+        "status": MISLABELLED,
+        "failure_class": MISLABELLED,
+        "failure_cause": words,
+        "failure_root_line": "num_spec_tokens=1",
+        "failure_fix": "correct the server",
+        "reasons": [f"{words} (server log line 7: num_spec_tokens=1)"],
+        "log": f"store/{cell.path}/0123456789abcdef/server.log.gz",
+    }
+    return measured(cell, tps, **values) | known
 
 
 def failed(cell: Cell, **values: object) -> dict[str, object]:

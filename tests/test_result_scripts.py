@@ -66,5 +66,5 @@ def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str])
         input=SimpleNamespace(cells=str(tables / "cells.parquet")),
         output=SimpleNamespace(failures=str(tables / "failures.md")),
     )
-    assert "2 of 4 cells have no result: 1 failed, 1 infeasible." in (tables / "failures.md").read_text()
+    assert "2 of 4 cells have no usable result: 1 failed, 1 infeasible." in (tables / "failures.md").read_text()
     assert "| mtp    | 1 |" in (tables / "throughput.md").read_text()

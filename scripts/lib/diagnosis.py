@@ -16,7 +16,7 @@ def died(log: Path, exit_status: int | None, phase: str) -> Failure:
     """Why the server that wrote `log` ended. An exit status of 0 proves nothing: engines die with it."""
     from scripts.lib.logs import find_failure  # only a failure pays for loading the parser
 
-    found = find_failure(log, exit_status=exit_status)
+    found = find_failure(log, exit_status=exit_status, ended="exited")
     if found is None:
         return Failure(
             "unknown",
@@ -41,7 +41,7 @@ def stuck(log: Path | None, reason: str, phase: str) -> Failure:
     """A server that lives but does not serve: the log's error if it names one, else `reason`. Always worth another try."""
     from scripts.lib.logs import find_failure
 
-    found = find_failure(log) if log else None
+    found = find_failure(log, ended="timeout") if log else None
     return Failure(
         found.failure_class if found else "unknown",
         reason,

@@ -1,10 +1,11 @@
 """From the evidence of one cell to its record: a flat, JSON-able mapping, a pure function of the evidence.
 
 A record has the nine axes, `status`, `reasons` (why the status is not a plain "measured"), what failed, every
-metric of the registry (None where absent, then with its reason in `absent`), `notes` for the reader and where
-it all came from.
+metric of the registry and how the server really ran (None where absent, then with its reason in `absent`), `notes`
+for the reader and where it all came from.
 
     measured     at least one request completed; `reasons` tells of those that did not
+    mislabelled  measured, but the server ran something else than the row says: its figures are of another row
     failed       no figures: the server did not start, died, or completed nothing
     damaged      the evidence is truncated, altered or of an unknown format
     infeasible   refused before start; there is no evidence
@@ -18,14 +19,25 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from scripts.lib.asked import Asked, asked_of
 from scripts.lib.cell import CELL_PATTERN, Cell
 from scripts.lib.evidence import DamagedEvidence, Evidence, Request, read_evidence
-from scripts.lib.logs import find_failure
+from scripts.lib.logs import LogReport, find_failure, parse_path
+from scripts.lib.logs.prometheus import MetricsDelta, difference
 from scripts.lib.metrics import METRICS, of_subject
 from scripts.lib.request_metrics import request_metrics
+from scripts.lib.server_config import CONFIG_FIELDS, server_config
 from scripts.lib.server_metrics import server_metrics
+from scripts.lib.server_notes import server_notes
+from scripts.lib.truth import Mismatch, compare, unconfirmed
 
-MEASURED, FAILED, DAMAGED, INFEASIBLE = "measured", "failed", "damaged", "infeasible"
+MEASURED, MISLABELLED, FAILED, DAMAGED, INFEASIBLE = (
+    "measured",
+    "mislabelled",
+    "failed",
+    "damaged",
+    "infeasible",
+)
 
 FAILURE_FIELDS = (
     "failure_class",
@@ -53,6 +65,10 @@ PROVENANCE_FIELDS = (
 )
 _COUNTS = ("requests", "completed", "failed")
 _COMPARED = frozenset(of_subject("comparison"))
+_RELABEL = (
+    "make the config ask for what the server ran, or correct the server, forget the cells "
+    "(python -m scripts.forget) and run again"
+)
 
 Record = dict[str, object]
 
@@ -95,6 +111,7 @@ def _blank(cell: Cell, status: str, reasons: Sequence[str], absent: str) -> Reco
         "reasons": list(reasons),
         **dict.fromkeys(FAILURE_FIELDS),
         **dict.fromkeys(METRICS),
+        **dict.fromkeys(CONFIG_FIELDS),
         "absent": [f"all metrics: {absent}"],
         "notes": [],
         **dict.fromkeys(PROVENANCE_FIELDS),
@@ -118,12 +135,58 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         record = _blank(cell, FAILED, [_failed_words(failure)], "the cell failed")
         record |= {name: counted[name] for name in _COUNTS} | _failure_fields(failure)
     else:
-        served = server_metrics(evidence, cell)
-        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "")
-        record |= counted | served.values
-        record["absent"] = _absent(record, reasons | served.reasons)
-        record["notes"] = [*_warmup_note(evidence), *served.notes]
+        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted
+        _add_server(record, reasons, evidence, cell)
     return record | {"first_error": first_error} | _provenance(evidence)
+
+
+def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, cell: Cell) -> None:
+    """Fill in what only the server knows, and hold the row against it. `reasons`: of absent request metrics."""
+    asked = asked_of(cell, evidence.manifest)
+    report = parse_path(evidence.log) if evidence.log else None
+    counters = _counters(evidence)
+    served = server_metrics(evidence, report, counters, asked)
+    settings, unknown = server_config(report)
+    record |= served.values | settings
+    record["absent"] = _absent(record, reasons | served.reasons | unknown)
+    record["notes"] = [*_warmup_note(evidence), *served.notes, *_log_notes(asked, report, evidence, cell)]
+    record["notes"] += _unconfirmed_note(asked, report, counters)
+    mismatches = compare(asked, report, counters)
+    if mismatches:
+        record |= _mislabelled(mismatches)
+        record["reasons"] = [*(mismatch.text for mismatch in mismatches), *record["reasons"]]
+
+
+def _counters(evidence: Evidence) -> MetricsDelta | None:
+    if evidence.metrics_before is None or evidence.metrics_after is None:
+        return None
+    return difference(evidence.metrics_before, evidence.metrics_after)
+
+
+def _log_notes(asked: Asked, report: LogReport | None, evidence: Evidence, cell: Cell) -> list[str]:
+    if report is None:
+        return []
+    window = evidence.manifest["window"]
+    return server_notes(asked, report, cell.concurrency, window.get("log_start"), window.get("log_end"))
+
+
+def _unconfirmed_note(asked: Asked, report: LogReport | None, counters: MetricsDelta | None) -> list[str]:
+    names = ", ".join(unconfirmed(asked, report, counters))
+    if not names:
+        return []
+    source = "there is no server log to confirm" if report is None else "the server log does not confirm"
+    return [f"{source} what was asked: {names}"]
+
+
+def _mislabelled(mismatches: Sequence[Mismatch]) -> Record:
+    first = mismatches[0]
+    return {
+        "status": MISLABELLED,
+        "failure_class": MISLABELLED,
+        "failure_cause": "; ".join(mismatch.words for mismatch in mismatches),
+        "failure_root_line": first.line,
+        "failure_fix": _RELABEL,
+    }
 
 
 def _nothing_completed(asked: int, first_error: str | None) -> Mapping[str, object]:
@@ -177,7 +240,7 @@ def _incomplete(counted: Mapping[str, object], measured: Sequence[Request]) -> l
 def _absent(record: Mapping[str, object], reasons: Mapping[str, str]) -> list[str]:
     """`metric, metric: reason` for all that is lacking but comparisons: the table knows their baseline."""
     by_reason: dict[str, list[str]] = {}
-    for name in METRICS:
+    for name in (*METRICS, *CONFIG_FIELDS):
         if record[name] is None and name not in _COMPARED:
             by_reason.setdefault(reasons.get(name) or "not found", []).append(name)
     return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]

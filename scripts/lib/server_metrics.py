@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scripts.lib.cell import BASELINE, Cell
+from scripts.lib.asked import Asked
 from scripts.lib.evidence import Evidence, Request
-from scripts.lib.logs import LogReport, parse_path
+from scripts.lib.logs import LogReport
 from scripts.lib.logs import acceptance as sources
 from scripts.lib.logs.acceptance import Acceptance, Effective
 from scripts.lib.logs.periodic import VARIABLE_K_METHODS
-from scripts.lib.logs.prometheus import difference
+from scripts.lib.logs.prometheus import MetricsDelta
 from scripts.lib.metrics import of_subject
 
 _BY_CLIENT = {"startup_health_s": "health_s", "startup_ready_s": "ready_s"}
@@ -20,10 +20,6 @@ _FROM_LOG = tuple(name for name in of_subject("memory", "startup") if name not i
 _ACCEPTANCE = tuple(of_subject("acceptance"))
 _NO_LOG = "there is no server log"
 _NO_COUNTERS = "there is no /metrics before and after the window"
-_HYBRID = (
-    "hybrid cache: the KV token figure is no capacity in tokens; "
-    "max_concurrency says how many requests of full length fit"
-)
 
 
 @dataclass(frozen=True)
@@ -36,15 +32,16 @@ class Served:
     notes: list[str]
 
 
-def server_metrics(evidence: Evidence, cell: Cell) -> Served:
-    """Metrics of the subjects memory, startup and acceptance. What the evidence lacks is None with a
-    reason."""
-    report = parse_path(evidence.log) if evidence.log else None
+def server_metrics(
+    evidence: Evidence, report: LogReport | None, counters: MetricsDelta | None, asked: Asked
+) -> Served:
+    """Metrics of the subjects memory, startup and acceptance, from the log's report and from what /metrics
+    grew by over the window. What the evidence lacks is None with a reason."""
     values: dict[str, object] = {}
     reasons: dict[str, str] = {}
     _startup_by_client(evidence, values, reasons)
-    notes = _facts(report, cell, values, reasons)
-    notes += _acceptance(evidence, report, cell, values, reasons)
+    _facts(report, values, reasons)
+    notes = _acceptance(evidence, report, counters, asked, values, reasons)
     return Served(values, reasons, notes)
 
 
@@ -56,44 +53,43 @@ def _startup_by_client(evidence: Evidence, values: dict, reasons: dict) -> None:
             reasons[name] = "this workflow did not start the server"
 
 
-def _facts(report: LogReport | None, cell: Cell, values: dict, reasons: dict) -> list[str]:
-    """Fill in what the start-up log says; returns the remarks."""
+def _facts(report: LogReport | None, values: dict, reasons: dict) -> None:
+    """Fill in what the start-up log says."""
     if report is None:
         values |= dict.fromkeys((*_FROM_LOG, "engine_version"))
         reasons |= dict.fromkeys(_FROM_LOG, _NO_LOG)
-        return []
+        return
     values["engine_version"] = report.version
     for name in _FROM_LOG:
         values[name] = report.get(name)
         if values[name] is None:
             reasons[name] = report.missing.get(name, "not found in the server log")
-    notes = [_HYBRID] if report.get("hybrid") else []
-    length = values["max_concurrency_length_tokens"]
-    if length is not None and length != cell.server.max_model_len:
-        notes.append(f"the server resolved max_model_len to {length}, not {cell.server.max_model_len}")
-    if report.note:
-        notes.append(f"server log: {report.note}")
-    return notes
 
 
 def _acceptance(
-    evidence: Evidence, report: LogReport | None, cell: Cell, values: dict, reasons: dict
+    evidence: Evidence,
+    report: LogReport | None,
+    counters: MetricsDelta | None,
+    asked: Asked,
+    values: dict,
+    reasons: dict,
 ) -> list[str]:
     """Fill in acceptance over the measured window; returns alarms where its sources disagree.
 
     The counters of /metrics are exact and come first; the log's lines are used where there are none.
     """
     values |= dict.fromkeys((*_ACCEPTANCE, "acceptance_source"))
-    if cell.server.method == BASELINE:
+    if asked.k == 0:
         reasons |= dict.fromkeys(_ACCEPTANCE, "no speculation")
         return []
-    counters, lines = _from_counters(evidence, cell.server.k), _from_log(evidence, report, cell.server.k)
-    best = counters if counters.length is not None else lines
+    counted, lines = _from_counters(counters, asked.k), _from_log(evidence, report, asked.k)
+    best = counted if counted.length is not None else lines
     if best.length is None:
-        why = f"counters: {counters.reason}; log: {lines.reason}"
+        why = f"counters: {counted.reason}; log: {lines.reason}"
         reasons |= dict.fromkeys(_ACCEPTANCE, why)
         return []
-    steps = _effective(evidence.measured, best, cell.server.method)
+    method = asked.method or (report and report.get("speculative_method")) or ""
+    steps = _effective(evidence.measured, best, method)
     values |= {
         "acceptance_length": best.length,
         "acceptance_rate": best.rate,
@@ -109,14 +105,14 @@ def _acceptance(
     reasons |= dict.fromkeys(lacking, f"{best.source} does not tell")
     if steps.reason:
         reasons |= dict.fromkeys(("tokens_per_step", "draft_coverage"), steps.reason)
-    agreement = sources.compare(lines, counters, _from_chunks(evidence.measured), cell.server.method, steps)
+    agreement = sources.compare(lines, counted, _from_chunks(evidence.measured), method, steps)
     return [*agreement.alarms, *([f"acceptance: {best.note}"] if best.note else [])]
 
 
-def _from_counters(evidence: Evidence, k: int) -> Acceptance:
-    if evidence.metrics_before is None or evidence.metrics_after is None:
+def _from_counters(counters: MetricsDelta | None, k: int) -> Acceptance:
+    if counters is None:
         return Acceptance("metrics", None, None, reason=_NO_COUNTERS)
-    return sources.from_metrics(difference(evidence.metrics_before, evidence.metrics_after), k)
+    return sources.from_metrics(counters, k)
 
 
 def _from_log(evidence: Evidence, report: LogReport | None, k: int) -> Acceptance:

@@ -10,6 +10,7 @@ import pytest
 
 from scripts.lib.metrics import METRICS, of_subject
 from scripts.lib.record import infeasible_record, record_from_evidence, record_from_pointer
+from scripts.lib.server_config import CONFIG_FIELDS
 from scripts.lib.tables.cells import SCHEMA
 from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, seal, write_evidence, write_pointer
 
@@ -45,7 +46,7 @@ def test_every_metric_has_a_value_or_a_reason(tmp_path: Path) -> None:
     truths = (Truth(), SPECULATING, Truth(log=False, metrics=False), Truth(usage=False), Truth(failed=3))
     for number, truth in enumerate(truths):
         record = record_of(tmp_path / str(number), truth, "mtp", 2)
-        missing = {name for name in METRICS if record[name] is None} - compared
+        missing = {name for name in (*METRICS, *CONFIG_FIELDS) if record[name] is None} - compared
         assert missing == set(absent(record))
         assert "not found" not in absent(record).values()
 

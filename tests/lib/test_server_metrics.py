@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,19 +88,3 @@ def test_without_a_log_its_facts_are_absent(tmp_path: Path) -> None:
     assert record["kv_cache_tokens"] is None
     assert absent(record)["kv_cache_tokens"] == "there is no server log"
     assert record["log"] is None
-
-
-def test_a_resolved_length_that_was_not_asked_for_is_noted(tmp_path: Path) -> None:
-    folder = write_evidence(
-        tmp_path, cell(max_model_len=2048), Truth(), spoil=lambda folder: _claim(folder, 1024)
-    )
-    record = record_from_evidence(folder, cell(max_model_len=1024))
-    assert record["notes"] == ["the server resolved max_model_len to 2048, not 1024"]
-
-
-def _claim(folder: Path, max_model_len: int) -> None:
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["cell"]["max_model_len"] = max_model_len
-    path.write_text(json.dumps(manifest))
-    seal(folder)

@@ -1,7 +1,6 @@
 # Needs: a config file (config/config.yaml unless --configfile names another; a config file is complete in itself).
 # Makes: the names the other rules use. SWEEP is what is wanted, PLAN what of it is still to be done.
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -10,7 +9,11 @@ from snakemake.utils import validate
 
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+# Jobs run `python -m scripts.NAME` with the interpreter that runs snakemake.
+os.environ.update(
+    SPECDEC_PYTHON=sys.executable,
+    PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+)
 
 from scripts.lib import interrupts, progress, run_lock
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, WILDCARDS, Boot, Cell, Server
@@ -24,7 +27,7 @@ from scripts.lib.why import render as render_why
 
 RESULTS = "results"
 POINTER = f"{RESULTS}/cells/{CELL_PATTERN}/evidence.json"
-PYTHON = shlex.quote(sys.executable)
+WORKFLOW_ENV = str(ROOT / "envs/workflow.yaml")
 CONFIG_SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 PROGRESS = Path(RESULTS, "progress.json").absolute()
 

@@ -15,6 +15,10 @@ rule parse_cell:
         pointer=POINTER,
     output:
         record=f"{RESULTS}/cells/{CELL_PATTERN}/record.json",
+    log:
+        f"{RESULTS}/logs/cells/{CELL_PATTERN}/parse.log",
+    conda:
+        WORKFLOW_ENV
     params:
         library=LIBRARY,
     message:
@@ -29,6 +33,10 @@ rule collect_cells:
     output:
         parquet=f"{RESULTS}/tables/cells.parquet",
         csv=f"{RESULTS}/tables/cells.csv",
+    log:
+        f"{RESULTS}/logs/rules/collect_cells.log",
+    conda:
+        WORKFLOW_ENV
     threads: 8
     params:
         infeasible=lambda wildcards: PLAN.refused,

@@ -7,6 +7,10 @@ localrules:
 
 
 rule plan:
+    log:
+        f"{RESULTS}/logs/rules/plan.log",
+    conda:
+        WORKFLOW_ENV
     params:
         text=lambda wildcards: render_plan(SWEEP, PLAN.state_word),
     message:
@@ -16,6 +20,10 @@ rule plan:
 
 
 rule why:
+    log:
+        f"{RESULTS}/logs/rules/why.log",
+    conda:
+        WORKFLOW_ENV
     params:
         text=lambda wildcards: render_why(PLAN),
     message:

@@ -23,12 +23,14 @@ rule build_engine:
         ready="resources/engines/{engine_env}/ready.json",
     log:
         f"{RESULTS}/logs/resources/{{engine_env}}.log",
+    conda:
+        WORKFLOW_ENV
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
         "Building the engine {wildcards.engine_env} (once)"
     shell:
-        "exec {PYTHON} -m scripts.build_engine --requirements {input.requirements:q} --folder {params.folder:q} --log {log:q}"
+        'exec "$SPECDEC_PYTHON" -m scripts.build_engine --requirements {input.requirements:q} --folder {params.folder:q} --log {log:q}'
 
 
 rule build_engine_extra:
@@ -40,12 +42,14 @@ rule build_engine_extra:
         ready="resources/engines/{engine_env}/{extra}.json",
     log:
         f"{RESULTS}/logs/resources/{{engine_env}}.{{extra}}.log",
+    conda:
+        WORKFLOW_ENV
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
         "Adding {wildcards.extra} to the engine {wildcards.engine_env} (once)"
     shell:
-        "exec {PYTHON} -m scripts.build_engine_extra --extra {wildcards.extra} --requirements {input.requirements:q} "
+        'exec "$SPECDEC_PYTHON" -m scripts.build_engine_extra --extra {wildcards.extra} --requirements {input.requirements:q} '
         "--build-requirements {input.build_requirements:q} --folder {params.folder:q} --log {log:q}"
 
 
@@ -60,11 +64,13 @@ rule build_model:
         ready="resources/models/{artifact}/ready.json",
     log:
         f"{RESULTS}/logs/resources/{{artifact}}.log",
+    conda:
+        WORKFLOW_ENV
     params:
-        engine=MODEL_BUILDER,
+        engine=lambda wildcards, input: Path(input.engine).parent,
         models=lambda wildcards, output: Path(output.ready).parent.parent,
     message:
         "Building the model {wildcards.artifact} (once)"
     shell:
-        "exec {PYTHON} -m scripts.build_model --artifact {wildcards.artifact} --engine {params.engine:q} "
+        'exec "$SPECDEC_PYTHON" -m scripts.build_model --artifact {wildcards.artifact} --engine {params.engine:q} '
         "--models {params.models:q} --source {input.source:q} --log {log:q}"

@@ -9,6 +9,8 @@ rule serve:
     log:
         f"{RESULTS}/logs/servers/{BOOT_PATTERN}/server.log",
     priority: lambda wildcards: PLAN.priority(Boot.from_axes(wildcards))
+    conda:
+        WORKFLOW_ENV
     threads: 1
     resources:
         gpu=1,
@@ -22,5 +24,5 @@ rule serve:
         "Serving {wildcards.model} with {wildcards.method} k{wildcards.k}, max_model_len {wildcards.max_model_len}"
     shell:
         # exec: the SIGTERM that ends a service must reach the supervisor, not a shell around it
-        "exec {PYTHON} -m scripts.serve --launch {params.launch:q} --label {params.label:q} "
+        'exec "$SPECDEC_PYTHON" -m scripts.serve --launch {params.launch:q} --label {params.label:q} '
         "--boot {params.boot:q} --cells {params.cells} --endpoint {output.endpoint:q} --log {log:q}"

@@ -18,6 +18,10 @@ rule build_tables:
             form=["csv", "md"],
         ),
         failures=f"{RESULTS}/tables/failures.md",
+    log:
+        f"{RESULTS}/logs/rules/build_tables.log",
+    conda:
+        WORKFLOW_ENV
     params:
         library=LIBRARY,
     message:
@@ -32,6 +36,10 @@ rule summarize:
         tables=rules.build_tables.output,
     output:
         summary=f"{RESULTS}/summary.txt",
+    log:
+        f"{RESULTS}/logs/rules/summarize.log",
+    conda:
+        WORKFLOW_ENV
     params:
         allow_failures=SWEEP.config["allow_failures"],
     message:

@@ -181,9 +181,8 @@ def failure_lines(failure: Failure) -> list[str]:
     lines = [f"{title} ({where})" if where else title]
     lines += [f"  {part}" for part in failure.root_line.splitlines()[:4]]
     known = f"{failure.catalogue_id} ({failure.source})" if failure.source else failure.catalogue_id
-    lines.append(
-        f"  class   {failure.failure_class}" + (f", known as {known}" if known else ", not in the catalogue")
-    )
+    named = f"known as {known}" if known else "not in the catalogue"
+    lines += _wrapped(f"class   {failure.failure_class}, {named}", "  ")
     lines += _wrapped("cause   " + failure.cause, "  ")
     lines += _wrapped("advice  " + failure.fix, "  ")
     if failure.values:

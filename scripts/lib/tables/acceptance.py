@@ -10,7 +10,7 @@ from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import blocks_of, repeats_note
-from scripts.lib.tables.compare import CELL_BLOCK, METHOD, in_reading_order, over_repeats
+from scripts.lib.tables.compare import CELL_BLOCK, METHOD, in_reading_order, over_repeats, usable
 
 _KEYS = (*CELL_BLOCK, *METHOD, "concurrency")
 _SCALARS = ("acceptance_length", "acceptance_rate", "tokens_per_step")
@@ -27,9 +27,9 @@ decoding step with those steps included."""
 def acceptance_table(cells: pl.DataFrame) -> pl.DataFrame:
     """One row per speculating method, k and concurrency: medians over repeats; by position, the median at
     each position."""
-    speculating = cells.filter(pl.col("method") != BASELINE)
+    speculating = usable(cells).filter(pl.col("method") != BASELINE)
     rows = over_repeats(speculating, _KEYS, _SCALARS, pl.col("acceptance_length").is_not_null())
-    sources = speculating.group_by(_KEYS).agg(
+    sources = speculating.filter(pl.col("acceptance_length").is_not_null()).group_by(_KEYS).agg(
         pl.col("acceptance_source").drop_nulls().unique().sort().str.join(", ").replace("", None)
     )
     return in_reading_order(

@@ -10,7 +10,7 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
 from scripts.lib.tables import markdown
-from scripts.lib.tables.compare import METHOD, SERVER_BLOCK, in_reading_order, over_repeats
+from scripts.lib.tables.compare import METHOD, SERVER_BLOCK, in_reading_order, over_repeats, usable
 
 
 def blocks_of(table: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
@@ -42,7 +42,7 @@ def server_table(cells: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     """One row per server for facts of a boot: the first value among the cells of each boot, then the median
     over boots."""
     boot = (*SERVER_BLOCK, *METHOD, "repeat")
-    boots = cells.group_by(boot, maintain_order=True).agg(
+    boots = usable(cells).group_by(boot, maintain_order=True).agg(
         *(pl.col(name).drop_nulls().first() for name in metrics),
         # A boot that gave one measured cell did start, whatever became of its other cells.
         pl.col("status").sort_by(pl.col("status") != "measured", maintain_order=True).first(),

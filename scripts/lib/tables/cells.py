@@ -1,7 +1,8 @@
 """The tidy table: one row per cell, the single interface between collecting and everything that reads
 results.
 
-Columns: the nine axes, status and reasons, what failed, one column per metric of the registry, provenance.
+Columns: the nine axes, status and reasons, what failed, one column per metric of the registry, how the server ran,
+provenance.
 The columns and their types are the same for an empty table and for one in which everything failed. A null has
 its reason in `absent`."""
 
@@ -15,9 +16,11 @@ import polars as pl
 from scripts.lib.cell import AXES, COUNT_AXES
 from scripts.lib.metrics import INTEGER, METRICS, NUMBERS
 from scripts.lib.record import FAILURE_FIELDS, PROVENANCE_FIELDS
+from scripts.lib.server_config import CONFIG_FIELDS
 from scripts.lib.tables.compare import with_kv_cache_change, with_speedup
 
 _METRIC_TYPES = {INTEGER: pl.Int64, NUMBERS: pl.List(pl.Float64)}
+_CONFIG_TYPES = {int: pl.Int64(), bool: pl.Boolean(), str: pl.String()}
 TEXTS = pl.List(pl.String)
 
 SCHEMA: dict[str, pl.DataType] = (
@@ -25,6 +28,7 @@ SCHEMA: dict[str, pl.DataType] = (
     | {"status": pl.String(), "reasons": TEXTS}
     | {name: pl.String() for name in FAILURE_FIELDS}
     | {name: _METRIC_TYPES.get(metric.kind, pl.Float64) for name, metric in METRICS.items()}
+    | {name: _CONFIG_TYPES[kind] for name, kind in CONFIG_FIELDS.items()}
     | {"absent": TEXTS, "notes": TEXTS}
     | {name: pl.String() for name in PROVENANCE_FIELDS}
 )

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from scripts.lib.cell import BASELINE
+from scripts.lib.metrics import METRICS
+from scripts.lib.record import MISLABELLED
 
 SERVER_BLOCK = ("hardware", "engine", "model", "max_model_len")
 """Servers that may be compared with each other: everything but the method is equal."""
@@ -17,8 +19,8 @@ SAME_AS_BASELINE = (*CELL_BLOCK, "concurrency", "repeat")
 METHOD = ("method", "k")
 
 _NO_BASELINE = f"speedup: there is no `none` cell with the same {', '.join(SAME_AS_BASELINE)}"
-_NO_BASELINE_VALUE = "speedup: the `none` cell has no throughput (status {})"
-_NO_VALUE = "speedup: this cell has no throughput"
+_NO_BASELINE_VALUE = "speedup: the `none` cell has no usable throughput (status {})"
+_NO_VALUE = "speedup: this cell has no usable throughput (status {})"
 _NO_KV = "kv_cache_change: the KV cache of this cell or of `none` with the same max_model_len is not known"
 
 
@@ -30,18 +32,29 @@ def headline_tps() -> pl.Expr:
     )
 
 
+def usable(cells: pl.DataFrame) -> pl.DataFrame:
+    """The same rows, mislabelled ones without their metrics: those were measured on something else than the row
+    says, so no table shows them and nothing is compared with them."""
+    kept = pl.col("status").is_null() | (pl.col("status") != MISLABELLED)
+    return cells.with_columns(pl.when(kept).then(pl.col(name)).alias(name) for name in METRICS)
+
+
 def with_speedup(cells: pl.DataFrame) -> pl.DataFrame:
     """Fill `speedup` against the `none` cell that shares everything but the method, and say in `absent` where
     it cannot."""
-    baseline = cells.filter(pl.col("method") == BASELINE).select(
+    compared = usable(cells)
+    baseline = compared.filter(pl.col("method") == BASELINE).select(
         *SAME_AS_BASELINE, _baseline_tps=headline_tps(), _baseline_status=pl.col("status")
     )
-    joined = cells.join(baseline, on=SAME_AS_BASELINE, how="left", maintain_order="left")
-    value, reference = headline_tps(), pl.col("_baseline_tps")
+    own = compared.select(_own_tps=headline_tps())
+    joined = pl.concat([cells, own], how="horizontal").join(
+        baseline, on=SAME_AS_BASELINE, how="left", maintain_order="left"
+    )
+    value, reference = pl.col("_own_tps"), pl.col("_baseline_tps")
     speedup = pl.when(reference > 0).then(value / reference)
     reason = (
         pl.when(value.is_null())
-        .then(pl.lit(_NO_VALUE))
+        .then(pl.format(_NO_VALUE, pl.col("status").fill_null("?")))
         .when(pl.col("_baseline_status").is_null())
         .then(pl.lit(_NO_BASELINE))
         .otherwise(pl.format(_NO_BASELINE_VALUE, pl.col("_baseline_status").fill_null("?")))
@@ -60,14 +73,18 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr, reason: pl.Expr) -> 
 def with_kv_cache_change(cells: pl.DataFrame) -> pl.DataFrame:
     """Fill `kv_cache_change` (percent) against `none` of the same block; at another max_model_len the token
     figure means something else, so there is nothing to compare it with."""
+    compared = usable(cells)
     baseline = (
-        cells.filter(pl.col("method") == BASELINE)
+        compared.filter(pl.col("method") == BASELINE)
         .group_by(SERVER_BLOCK)
         .agg(_baseline_kv=pl.col("kv_cache_tokens").median())
     )
-    joined = cells.join(baseline, on=SERVER_BLOCK, how="left", maintain_order="left")
+    own = compared.select(_own_kv="kv_cache_tokens")
+    joined = pl.concat([cells, own], how="horizontal").join(
+        baseline, on=SERVER_BLOCK, how="left", maintain_order="left"
+    )
     reference = pl.col("_baseline_kv")
-    change = pl.when(reference > 0).then(100 * (pl.col("kv_cache_tokens") / reference - 1))
+    change = pl.when(reference > 0).then(100 * (pl.col("_own_kv") / reference - 1))
     return _filled(joined, "kv_cache_change", change, pl.lit(_NO_KV)).select(cells.columns)
 
 

@@ -1,5 +1,5 @@
-"""Every cell without a result, and why: one section per cause, with the line that says it and where the log
-lies."""
+"""Every cell without a usable result, and why: one section per cause, with the line that says it and where the
+log lies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from scripts.lib.cell import Cell
+from scripts.lib.record import INFEASIBLE, MEASURED, MISLABELLED
 from scripts.lib.tables import markdown
 
 _CAUSE = (
@@ -22,30 +23,43 @@ _CAUSE = (
 
 
 def without_result(cells: pl.DataFrame) -> pl.DataFrame:
-    """The rows that were not measured: failed, damaged, infeasible."""
-    return cells.filter(pl.col("status") != "measured")
+    """The rows without a usable result: failed, damaged, infeasible, mislabelled."""
+    return cells.filter(pl.col("status") != MEASURED)
 
 
 def failed(cells: pl.DataFrame) -> pl.DataFrame:
-    """The rows that should have been measured and were not: failed, damaged. Infeasible cells were never to
-    run."""
-    return without_result(cells).filter(pl.col("status") != "infeasible")
+    """The rows that should have a result and have none: failed, damaged, mislabelled. Infeasible cells were never
+    to run."""
+    return without_result(cells).filter(pl.col("status") != INFEASIBLE)
+
+
+def closing_words(cells: pl.DataFrame) -> str | None:
+    """What ends a run in which cells failed, e.g. `2 of 20 cells failed, 1 is mislabelled`; None when none did."""
+    lost = failed(cells)
+    mislabelled = len(lost.filter(pl.col("status") == MISLABELLED))
+    words = []
+    if len(lost) > mislabelled:
+        words.append(f"{len(lost) - mislabelled} of {len(cells)} cells failed")
+    if mislabelled:
+        subject = str(mislabelled) if words else f"{mislabelled} of {len(cells)} cells"
+        words.append(f"{subject} {'is' if mislabelled == 1 else 'are'} mislabelled")
+    return ", ".join(words) or None
 
 
 def incomplete(cells: pl.DataFrame) -> pl.DataFrame:
     """The measured rows in which some requests failed."""
-    return cells.filter(pl.col("status") == "measured", pl.col("completed") < pl.col("requests"))
+    return cells.filter(pl.col("status") == MEASURED, pl.col("completed") < pl.col("requests"))
 
 
 def counts_line(cells: pl.DataFrame) -> str:
-    """E.g. `4 of 20 cells have no result: 2 failed, 2 infeasible.`"""
+    """E.g. `4 of 20 cells have no usable result: 2 failed, 2 infeasible.`"""
     lost = without_result(cells)
     if lost.is_empty():
         return f"No failures: all {len(cells)} cells have a result." if len(cells) else "There are no cells."
     by_status = lost["status"].value_counts().sort("status").rows()
     kinds = ", ".join(f"{count} {status}" for status, count in by_status)
     verb = "has" if len(lost) == 1 else "have"
-    return f"{len(lost)} of {len(cells)} {_plural(len(cells), 'cell')} {verb} no result: {kinds}."
+    return f"{len(lost)} of {len(cells)} {_plural(len(cells), 'cell')} {verb} no usable result: {kinds}."
 
 
 def failures_text(cells: pl.DataFrame) -> list[str]:
@@ -83,16 +97,19 @@ def _remarks(cells: pl.DataFrame) -> list[str]:
 def _section(number: int, rows: pl.DataFrame) -> list[str]:
     first = rows.row(0, named=True)
     title = first["failure_class"] or first["status"]
-    count = f"{len(rows)} {_plural(len(rows), 'cell')}"
-    lines = ["", f"## {number}. {title} ({count} {first['status']})", ""]
+    mislabelled = first["status"] == MISLABELLED
+    words = "measured, but not what the row says" if mislabelled else first["status"]
+    lines = ["", f"## {number}. {title} ({len(rows)} {_plural(len(rows), 'cell')} {words})", ""]
     phase = first["failure_phase"]
     if phase and first["failure_process"]:
         phase += f" (process {first['failure_process']})"
     facts = {"cause": first["failure_cause"], "phase": phase, "fix": first["failure_fix"]}
-    lines += [f"- {name}: {text}" for name, text in facts.items() if text]
-    if not first["failure_cause"]:
+    if mislabelled or not first["failure_cause"]:
+        # Each reason of a mislabelled cell names what was asked, what was resolved and the line.
         lines += [f"- {reason}" for reason in first["reasons"] or ()]
-    if first["failure_root_line"]:
+        facts["cause"] = None
+    lines += [f"- {name}: {text}" for name, text in facts.items() if text]
+    if first["failure_root_line"] and not mislabelled:
         # Verbatim and indented, so that markdown leaves it alone.
         lines += ["- the line that says it:", "", f"      {first['failure_root_line']}"]
     lines += ["", "Cells:", ""]

@@ -11,7 +11,14 @@ from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS, headline
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import blocks_of, method_rows, repeats_note
-from scripts.lib.tables.compare import CELL_BLOCK, METHOD, headline_tps, in_reading_order, over_repeats
+from scripts.lib.tables.compare import (
+    CELL_BLOCK,
+    METHOD,
+    headline_tps,
+    in_reading_order,
+    over_repeats,
+    usable,
+)
 
 _KEYS = (*CELL_BLOCK, *METHOD, "concurrency")
 _METRICS = ("per_request_tps", "aggregate_tps", "speedup")
@@ -26,7 +33,7 @@ def throughput_table(cells: pl.DataFrame) -> pl.DataFrame:
 
     `headline` names the metric that `speedup` compares; `speedup` is the median of the ratios of each repeat
     to its own baseline; `partial` marks figures behind which requests or whole repeats are missing."""
-    rows = over_repeats(cells, _KEYS, _METRICS, headline_tps().is_not_null())
+    rows = over_repeats(usable(cells), _KEYS, _METRICS, headline_tps().is_not_null())
     partial = (pl.col("measured") > 0) & ((pl.col("incomplete") > 0) | (pl.col("measured") < pl.col("asked")))
     named = pl.when(pl.col("concurrency") == 1).then(pl.lit(headline(1))).otherwise(pl.lit(headline(2)))
     return in_reading_order(rows.with_columns(headline=named, partial=partial)).select(
@@ -38,7 +45,7 @@ def throughput_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown, one pipe table per block."""
     lines = markdown.paragraph(f"{_CAPTION} {repeats_note(table)}")
     if table["partial"].any():
-        lines += markdown.paragraph(f"{_PARTIAL} some requests or repeats have failed: see failures.md.")
+        lines += markdown.paragraph(f"{_PARTIAL} some requests failed, or repeats gave no result: see failures.md.")
     for block, rows in blocks_of(table, CELL_BLOCK):
         lines += ["", markdown.heading(block), "", *_block(rows)]
     return lines

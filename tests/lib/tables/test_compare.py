@@ -66,8 +66,8 @@ def test_a_baseline_of_other_conditions_is_none(other: dict) -> None:
 def test_a_failed_baseline_gives_no_ratio_and_says_so() -> None:
     records = [failed(cell("none")), measured(cell("mtp", 1), 20.0)]
     assert speedups(records)["mtp", 1] is None
-    assert reason(records, "mtp") == "speedup: the `none` cell has no throughput (status failed)"
-    assert reason(records, "none") == "speedup: this cell has no throughput"
+    assert reason(records, "mtp") == "speedup: the `none` cell has no usable throughput (status failed)"
+    assert reason(records, "none") == "speedup: this cell has no usable throughput (status failed)"
 
 
 def test_a_baseline_of_zero_divides_nothing() -> None:

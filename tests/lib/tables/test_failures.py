@@ -16,7 +16,7 @@ def test_no_failures() -> None:
 def test_cells_of_one_cause_share_a_section() -> None:
     records = [failed(cell("mtp", k, c)) for k in (1, 3) for c in (1, 4)]
     lines = failures_text(cells_table([*records, measured(cell(), 1.0)]))
-    assert lines[0] == "4 of 5 cells have no result: 4 failed."
+    assert lines[0] == "4 of 5 cells have no usable result: 4 failed."
     assert [line for line in lines if line.startswith("## ")] == ["## 1. resource_start (4 cells failed)"]
     text = "\n".join(lines)
     for expected in (
@@ -33,7 +33,7 @@ def test_cells_of_one_cause_share_a_section() -> None:
 
 def test_infeasible_and_damaged_cells_show_their_reasons() -> None:
     lines = failures_text(cells_table([infeasible(cell("mtp", 3)), damaged(cell("ngram", 1))]))
-    assert lines[0] == "2 of 2 cells have no result: 1 damaged, 1 infeasible."
+    assert lines[0] == "2 of 2 cells have no usable result: 1 damaged, 1 infeasible."
     assert "- k 3 must be a multiple of the 2 heads of this model's mtp module" in lines
     assert "- requests.jsonl does not match its checksum. Run again" in lines
 
@@ -61,4 +61,4 @@ def test_remarks_are_listed_once_each() -> None:
 
 
 def test_one_cell_is_singular() -> None:
-    assert counts_line(cells_table([failed(cell())])) == "1 of 1 cell has no result: 1 failed."
+    assert counts_line(cells_table([failed(cell())])) == "1 of 1 cell has no usable result: 1 failed."

@@ -36,7 +36,7 @@ def test_the_summary_ends_with_where_to_read_on() -> None:
     lines = summary_lines(cells_table(records), "out/tables")
     assert "| mtp    | 1 |           15.0 (1.50x) |" in lines
     assert lines[-2:] == [
-        "2 of 4 cells have no result: 1 failed, 1 infeasible. Read out/tables/failures.md",
+        "2 of 4 cells have no usable result: 1 failed, 1 infeasible. Read out/tables/failures.md",
         "All tables: out/tables",
     ]
     assert max(map(len, lines)) <= markdown.WIDTH

@@ -1,0 +1,99 @@
+"""What the row of a cell says its server is: the axes, and what the server's command line says beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scripts.lib.cell import BASELINE, Cell
+from scripts.lib.methods import METHOD_KINDS
+
+_FLAG = re.compile(r"--?[A-Za-z]")  # a lone dash before a digit is a negative value
+_SHORT = {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "q": "quantization"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`method` is the kind, not the config's name for it; None where only such a name is known. `flags`: value
+    as text, True and False for switches. `checkpoint`: what the target's config.json says of a packaged
+    speculator. `launched`: the workflow started the server; of any other server only the axes are asked."""
+
+    method: str | None
+    k: int
+    max_model_len: int
+    model: str | None = None
+    speculative: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str | bool] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    checkpoint: Mapping[str, Any] = field(default_factory=dict)
+    launched: bool = True
+
+
+def asked_of(cell: Cell, manifest: Mapping[str, Any]) -> Asked:
+    """What was asked for when the evidence with this manifest was measured."""
+    identity, server = manifest.get("identity") or {}, manifest["server"]
+    # The identity has the engine's own command, also where a container runtime started it.
+    argv = identity.get("argv") or server.get("argv") or ()
+    flags = parse_flags(argv)
+    speculative = _speculative(flags)
+    return Asked(
+        method=_method(cell, speculative),
+        k=cell.server.k,
+        max_model_len=cell.server.max_model_len,
+        model=_model(argv, flags),
+        speculative=speculative,
+        flags=flags,
+        environment=server.get("environment") or {},
+        checkpoint=manifest.get("checkpoint") or {},
+        launched=bool(argv),
+    )
+
+
+def parse_flags(argv: Sequence[str]) -> dict[str, str | bool]:
+    """Flags of a command line by name, dashes inside names; `--no-x` is x False, several values are joined by
+    blanks, the last of two equal flags counts."""
+    flags: dict[str, str | bool] = {}
+    name = None
+    for word in argv:
+        if _FLAG.match(word):
+            name, equals, value = word.lstrip("-").partition("=")
+            name = name.replace("_", "-")
+            name = _SHORT.get(name, name)
+            flags.pop(name.removeprefix("no-"), None)
+            flags[name] = value if equals else True
+        elif name is not None:
+            flags[name] = word if flags[name] is True else f"{flags[name]} {word}"
+    return {
+        name.removeprefix("no-") if value is True else name: not name.startswith("no-")
+        if value is True
+        else value
+        for name, value in flags.items()
+    }
+
+
+def _speculative(flags: Mapping[str, str | bool]) -> Mapping[str, Any]:
+    try:
+        config = json.loads(str(flags.get("speculative-config")))
+    except ValueError:
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _method(cell: Cell, speculative: Mapping[str, Any]) -> str | None:
+    if cell.server.k == 0:
+        return BASELINE
+    if isinstance(speculative.get("method"), str):
+        return speculative["method"]
+    return cell.server.method if cell.server.method in METHOD_KINDS else None
+
+
+def _model(argv: Sequence[str], flags: Mapping[str, str | bool]) -> str | None:
+    named = flags.get("model") or flags.get("model-path")
+    if isinstance(named, str):
+        return named
+    words = list(argv)
+    behind = words.index("serve") + 1 if "serve" in words else len(words)
+    return words[behind] if behind < len(words) and not _FLAG.match(words[behind]) else None
