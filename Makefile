@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES ?= 1
 
-.PHONY: sweep test test-fast test-real lint format clean-results
+.PHONY: sweep test test-fast test-real lint format
 
 sweep: $(VENV)/workflow.stamp
 	$(BIN)/snakemake --cores $(CORES)
@@ -34,6 +34,6 @@ format: $(VENV)/dev.stamp
 # A stamp is written last, so an interrupted installation starts over.
 $(VENV)/%.stamp: envs/%.txt envs/workflow.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is `$(PYTHON) -V`. Give another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "creating $(VENV) failed: install the venv module of $(PYTHON) (Debian: python3-venv)" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || { echo "creating $(VENV) failed: install the venv module of $(PYTHON) (Debian: python3-venv)" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

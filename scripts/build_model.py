@@ -17,14 +17,9 @@ def main() -> int:
     parser.add_argument("--artifact", required=True, help="its name")
     parser.add_argument("--engine", type=Path, required=True, help="the engine environment to build with")
     parser.add_argument("--models", type=Path, required=True, help="the folder of all artifacts")
-    parser.add_argument(
-        "--source", type=Path, required=True, help="requirement file of the package that has the model"
-    )
     parser.add_argument("--log", type=Path, required=True)
     args = parser.parse_args()
-    return provide(
-        lambda: build_model(args.artifact, args.engine, args.models, args.source, ROOT, args.log), args.log
-    )
+    return provide(lambda: build_model(args.artifact, args.engine, args.models, ROOT, args.log), args.log)
 
 
 if __name__ == "__main__":

@@ -54,11 +54,15 @@ def measure(spec: dict, path: Path | None, cell: Cell) -> None:
     if path is None:
         raise ServerLost("its evidence left the store between planning and running; run again")
     endpoint = read_endpoint(path)
-    with turn(endpoint.meeting(path), cell.turn, endpoint.cells, first=lambda: await_settled(path)):
+    with turn(
+        endpoint.meeting(path), cell.turn, endpoint.cells, first=lambda: await_settled(path, endpoint.boot_id)
+    ):
+        if CellStore(Path(spec["store"])).state(cell, spec["key"]).finished:
+            return  # another sweep that shares the store was faster
         from scripts.lib.measuring import Measurer
         from scripts.lib.measuring_spec import MeasureSpec
 
-        Measurer(MeasureSpec(**spec), path).run()
+        Measurer(MeasureSpec(**spec), path, endpoint.boot_id).run()
 
 
 if __name__ == "__main__":

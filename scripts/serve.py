@@ -28,10 +28,13 @@ def main() -> int:
         "--endpoint", required=True, type=Path, help="where to tell the cells about the server"
     )
     parser.add_argument("--log", required=True, type=Path, help="the server's log")
+    parser.add_argument("--parent", required=True, type=int, help="process that this one ends with")
     args = parser.parse_args()
     args.log.parent.mkdir(parents=True, exist_ok=True)
     args.endpoint.parent.mkdir(parents=True, exist_ok=True)
-    supervisor = Supervisor(args.launch, args.boot, args.label, args.cells, args.endpoint, args.log, ROOT)
+    supervisor = Supervisor(
+        args.launch, args.boot, args.label, args.cells, args.endpoint, args.log, ROOT, args.parent
+    )
     return run_job(supervisor.run, args.log.with_name("serve-error.log"))
 
 

@@ -17,6 +17,8 @@ from scripts.lib.cell import Cell, Server
 from scripts.lib.store import CellStore, key_of
 
 WINDOW_START_S = 1_790_000_000.0
+CLIENT = {"cpu_share": 0.05, "lag_p99_s": 0.001, "lag_max_s": 0.004, "max_lag_ms": 10.0}
+"""What the manifest says of a client that was left in peace."""
 LOG_CLOCK = "11-29 19:40:{:02d}"
 
 
@@ -241,6 +243,7 @@ def _manifest(cell: Cell, truth: Truth, identity: dict, bounds: tuple[int, int])
             "log_start": bounds[0],
             "log_end": bounds[1],
         },
+        "client": CLIENT | {"started_at": WINDOW_START_S, "wall_s": wall_s, "cpu_s": 0.05 * wall_s},
         "requests": truth.requests,
         "warmup_requests": 2,
         "server": {

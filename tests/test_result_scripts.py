@@ -18,9 +18,11 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 def run_script(name: str, **snakemake: object) -> None:
-    runpy.run_path(
-        str(SCRIPTS / f"{name}.py"), {"snakemake": SimpleNamespace(**snakemake)}, run_name="__main__"
-    )
+    """Run it and expect exit status 0."""
+    stand_in = SimpleNamespace(log=["unexpected.log"], **snakemake)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SCRIPTS / f"{name}.py"), {"snakemake": stand_in}, run_name="__main__")
+    assert ended.value.code == 0
 
 
 @pytest.fixture
@@ -66,5 +68,7 @@ def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str])
         input=SimpleNamespace(cells=str(tables / "cells.parquet")),
         output=SimpleNamespace(failures=str(tables / "failures.md")),
     )
-    assert "2 of 4 cells have no usable result: 1 failed, 1 infeasible." in (tables / "failures.md").read_text()
+    assert (
+        "2 of 4 cells have no usable result: 1 failed, 1 infeasible." in (tables / "failures.md").read_text()
+    )
     assert "| mtp    | 1 |" in (tables / "throughput.md").read_text()

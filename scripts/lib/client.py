@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import openai
 
+from scripts.lib.client_load import ClientLoad, LoadMeter, no_collection
 from scripts.lib.scenario import Request
 
 _CONNECT_S = 10.0
@@ -44,17 +45,6 @@ class RequestRecord:
     output: str
 
 
-@dataclass
-class _Arrivals:
-    """Raw bytes of one answer with their arrival times."""
-
-    worker: int
-    start_s: float
-    end_s: float = 0.0
-    blocks: list[tuple[float, bytes]] = field(default_factory=list)
-    error: dict[str, object] | None = None
-
-
 @dataclass(frozen=True)
 class Target:
     """Where requests go and how long to wait: `stall_s` without a byte or `request_s` in all fails a request."""
@@ -68,69 +58,110 @@ class Target:
     """Ask for token ids per chunk (vLLM's return_token_ids)."""
 
 
-async def run_phase(
-    target: Target, phase: str, requests: Sequence[Request], concurrency: int
-) -> tuple[list[RequestRecord], float]:
-    """Send all `requests` with `concurrency` workers; returns their records by index and the wall time in seconds.
+@dataclass
+class _Arrivals:
+    """Raw bytes of one answer with their arrival times; `end_s` is None while it is on its way."""
 
-    Failed requests are records with an error, never exceptions. Cancelling it cancels the requests in flight.
-    """
-    client = openai.AsyncOpenAI(
-        base_url=target.base_url,
-        api_key=target.api_key,
-        max_retries=0,
-        timeout=openai.Timeout(target.request_s, connect=_CONNECT_S, read=target.stall_s, pool=None),
-    )
-    queue = iter(requests)
-    arrivals: dict[int, _Arrivals] = {}
-    zero = time.perf_counter()
+    worker: int
+    start_s: float
+    end_s: float | None = None
+    blocks: list[tuple[float, bytes]] = field(default_factory=list)
+    error: dict[str, object] | None = None
 
-    async def work(worker: int) -> None:
+
+class ClosedLoop:
+    """One phase of a cell: `requests` sent by `concurrency` workers. What was sent stays readable when it is cancelled."""
+
+    def __init__(self, target: Target, name: str, requests: Sequence[Request], concurrency: int):
+        self._target, self._name = target, name
+        self._requests, self._concurrency = requests, min(concurrency, len(requests))
+        self._arrivals: dict[int, _Arrivals] = {}
+        self._meter = LoadMeter()
+        self.load: ClientLoad | None = None
+        """The client's own part; None until the phase has run to its end."""
+
+    @property
+    def answered(self) -> int:
+        """How many requests have come to an end so far."""
+        return sum(arrival.end_s is not None for arrival in self._arrivals.values())
+
+    async def run(self) -> None:
+        """Send everything. Failed requests are records with an error, never exceptions."""
+        async with openai.AsyncOpenAI(
+            base_url=self._target.base_url,
+            api_key=self._target.api_key,
+            max_retries=0,
+            timeout=openai.Timeout(
+                self._target.request_s, connect=_CONNECT_S, read=self._target.stall_s, pool=None
+            ),
+            # Servers are on loopback or named by the user: a proxy of the environment must not come between.
+            http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+        ) as client:
+            # Opens the connections and loads what openai loads at its first use, before the window.
+            await asyncio.gather(
+                *(client.models.list() for _ in range(self._concurrency)), return_exceptions=True
+            )
+            queue = iter(self._requests)
+            with no_collection(), self._meter:
+                async with asyncio.TaskGroup() as group:
+                    for worker in range(self._concurrency):
+                        group.create_task(self._work(client, worker, queue))
+        self.load = self._meter.load
+
+    async def _work(self, client: openai.AsyncOpenAI, worker: int, queue: Iterator[Request]) -> None:
         for request in queue:
-            arrival = _Arrivals(worker, time.perf_counter() - zero)
-            arrivals[request.index] = arrival
-            await _send(client, target, request, arrival, zero)
-            arrival.end_s = time.perf_counter() - zero
+            arrival = self._arrivals[request.index] = _Arrivals(worker, self._clock())
+            await self._send(client, request, arrival)
+            arrival.end_s = self._clock()
 
-    async with client, asyncio.TaskGroup() as group:
-        for worker in range(min(concurrency, len(requests))):
-            group.create_task(work(worker))
-    wall_s = time.perf_counter() - zero
-    return [_record(phase, request, arrivals[request.index]) for request in requests], wall_s
+    def _clock(self) -> float:
+        return time.perf_counter() - self._meter.began_s
 
-
-async def _send(
-    client: openai.AsyncOpenAI, target: Target, request: Request, arrival: _Arrivals, zero: float
-) -> None:
-    extra = request.body.get("extra_body", {}) | ({"return_token_ids": True} if target.token_ids else {})
-    arguments = request.body | {"extra_body": extra}
-    try:
-        async with (
-            asyncio.timeout(target.request_s),
-            client.chat.completions.with_streaming_response.create(
-                model=target.model, stream=True, stream_options={"include_usage": True}, **arguments
-            ) as response,
-        ):
-            async for block in response.iter_bytes():
-                arrival.blocks.append((time.perf_counter() - zero, block))
-    except openai.APIStatusError as error:
-        arrival.error = {"type": "http", "message": _short(error.message), "status": error.status_code}
-    except (TimeoutError, openai.APITimeoutError):
-        arrival.error = {"type": "timeout", "message": _timeout_words(target, arrival), "status": None}
-    except Exception as error:  # noqa: BLE001 - the transport raises its own kinds; each of them is a failed request
-        kind = "timeout" if "timeout" in type(error).__name__.lower() else "connection"
-        message = (
-            _timeout_words(target, arrival)
-            if kind == "timeout"
-            else _short(f"{type(error).__name__}: {error}")
+    async def _send(self, client: openai.AsyncOpenAI, request: Request, arrival: _Arrivals) -> None:
+        extra = request.body.get("extra_body", {}) | (
+            {"return_token_ids": True} if self._target.token_ids else {}
         )
-        arrival.error = {"type": kind, "message": message, "status": None}
+        arguments = request.body | {"extra_body": extra}
+        try:
+            async with (
+                asyncio.timeout(self._target.request_s),
+                client.chat.completions.with_streaming_response.create(
+                    model=self._target.model, stream=True, stream_options={"include_usage": True}, **arguments
+                ) as response,
+            ):
+                async for block in response.iter_bytes():
+                    arrival.blocks.append((self._clock(), block))
+        except openai.APIStatusError as error:
+            arrival.error = {"type": "http", "message": _short(error.message), "status": error.status_code}
+        except Exception as error:  # noqa: BLE001 - the transport raises its own kinds; each is a failed request
+            late = isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower()
+            message = self._timeout_words(arrival) if late else _short(f"{type(error).__name__}: {error}")
+            arrival.error = {"type": "timeout" if late else "connection", "message": message, "status": None}
+
+    def _timeout_words(self, arrival: _Arrivals) -> str:
+        last = arrival.blocks[-1][0] if arrival.blocks else None
+        seen = (
+            "no answer" if last is None else f"silent since {last - arrival.start_s:.1f} s after the request"
+        )
+        return f"gave up after {self._target.stall_s:g} s without a byte or {self._target.request_s:g} s in all ({seen})"
+
+    def records(self) -> list[RequestRecord]:
+        """What became of every request that was sent, by index; one still on its way has failed."""
+        return [
+            _record(self._name, request, self._arrivals[request.index], self._clock())
+            for request in self._requests
+            if request.index in self._arrivals
+        ]
 
 
-def _timeout_words(target: Target, arrival: _Arrivals) -> str:
-    last = arrival.blocks[-1][0] if arrival.blocks else None
-    seen = "no answer" if last is None else f"silent since {last - arrival.start_s:.1f} s after the request"
-    return f"gave up after {target.stall_s:g} s without a byte or {target.request_s:g} s in all ({seen})"
+async def run_phase(
+    target: Target, name: str, requests: Sequence[Request], concurrency: int
+) -> tuple[list[RequestRecord], ClientLoad]:
+    """Run a phase to its end: its records by index, and what the client itself took in the window from the first request to
+    the last answer."""
+    loop = ClosedLoop(target, name, requests, concurrency)
+    await loop.run()
+    return loop.records(), loop.load
 
 
 def _short(text: object, width: int = 500) -> str:
@@ -149,13 +180,15 @@ def events(blocks: Sequence[tuple[float, bytes]]) -> list[tuple[float, str]]:
     return found
 
 
-def _record(phase: str, request: Request, arrival: _Arrivals) -> RequestRecord:
+def _record(phase: str, request: Request, arrival: _Arrivals, now_s: float) -> RequestRecord:
     answer = _Answer()
     for arrived_s, data in events(arrival.blocks):
         answer.take(arrived_s, data)
     error = arrival.error or answer.error or answer.incomplete()
     if arrival.error and arrival.error["type"] == "connection" and answer.chunk_s:
-        error = answer.incomplete() | {"cause": arrival.error["message"]}
+        # Broken off in the middle of an answer; a complete one counts, whatever the connection did afterwards.
+        early = answer.incomplete()
+        error = answer.error or (early and early | {"cause": arrival.error["message"]})
     return RequestRecord(
         phase=phase,
         index=request.index,
@@ -164,7 +197,7 @@ def _record(phase: str, request: Request, arrival: _Arrivals) -> RequestRecord:
         start_s=round(arrival.start_s, 6),
         first_token_s=answer.chunk_s[0] if answer.chunk_s else None,
         last_token_s=answer.chunk_s[-1] if answer.chunk_s else None,
-        end_s=round(arrival.end_s, 6),
+        end_s=round(now_s if arrival.end_s is None else arrival.end_s, 6),
         prompt_tokens=answer.usage.get("prompt_tokens"),
         completion_tokens=answer.usage.get("completion_tokens"),
         chunk_s=answer.chunk_s,

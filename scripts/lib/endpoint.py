@@ -16,6 +16,8 @@ from scripts.lib.processes import alive, start_ticks
 
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
 RESTART_REQUEST = "restart"
+NEVER_READY = ("startup", "gate")
+"""Phases of failures before any cell: another start would meet them again."""
 _POLL_S = 0.1
 
 
@@ -27,7 +29,7 @@ class ServerLost(RuntimeError):
 class Failure:
     """Why a server or a cell failed. `failure_class` is one of the classes of docs/logs.md.
 
-    `retry` says whether the next run tries again, `phase` is startup | warmup | measure.
+    `retry` says whether the next run tries again, `phase` is startup | gate | fit | warmup | measure.
     """
 
     failure_class: str
@@ -38,6 +40,11 @@ class Failure:
     fix: str | None = None
     process: str | None = None
     exit_status: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """As the manifest of a cell keeps it: the class under `class`."""
+        fields = asdict(self)
+        return {"class": fields.pop("failure_class")} | fields
 
 
 @dataclass(frozen=True)
@@ -91,13 +98,16 @@ def read_endpoint(path: Path) -> Endpoint:
         raise ServerLost(f"{path} is gone: the server was stopped") from None
 
 
-def await_settled(path: Path) -> Endpoint:
+def await_settled(path: Path, boot_id: str | None = None) -> Endpoint:
     """Wait until the server is ready or failed. Costs a file read every 0.1 s.
 
-    Raises ServerLost when the serve job is gone or stopping.
+    Raises ServerLost when the serve job is gone or stopping, or serves another boot than `boot_id`: a job that outlived a
+    killed run must not measure on the next run's server.
     """
     while True:
         endpoint = read_endpoint(path)
+        if boot_id not in (None, endpoint.boot_id):
+            raise ServerLost(f"{path.parent} is being served anew by another run")
         if endpoint.state == STOPPED or not endpoint.supervised:
             raise ServerLost(f"the serve job of {path.parent} ended before this cell was measured")
         if endpoint.state in (READY, FAILED):

@@ -1,8 +1,8 @@
 """Rules that tell, before any start, that a server or cell cannot work or will not measure what it says.
 
-SERVER_RULES and CELL_RULES list the functions of `feasibility_rules` with the engine versions each is known
-to hold for. A rule whose versions do not cover this engine's, or whose engine's version is unknown, at most
-warns.
+SERVER_RULES and CELL_RULES list the functions of `feasibility_rules` and `feasibility_speculation` with the
+engine versions each is known to hold for. A rule whose versions do not cover this engine's, or whose engine's
+version is unknown, at most warns.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scripts.lib import feasibility_rules as rules
+from scripts.lib import feasibility_speculation as speculation
 from scripts.lib.feasibility_rules import Level, Verdict
 from scripts.lib.resolve import Resolved
 from scripts.lib.scenario import Scenario
@@ -116,13 +117,28 @@ SERVER_RULES = (
     Rule("dspark-block-size", rules.dspark_block),
     Rule("scheduled-tokens", rules.scheduled_tokens, since=(0, 20), before=(0, 28)),
     Rule("lookahead-fits-budget", rules.lookahead_fits, since=(0, 28)),
-    Rule("synthetic-length", rules.synthetic_length),
+    Rule("budget-below-slots", rules.budget_below_slots),
     Rule("draft-model-supported", rules.draft_model_engine, since=(0, 10), before=(0, 15)),
-    Rule("cpu-support", rules.no_cpu_support, since=(0, 27), before=(0, 28), outside="warning"),
+    Rule("cpu-support", speculation.no_cpu_support, since=(0, 27), before=(0, 28), outside="warning"),
+    Rule("runner-supports-method", speculation.runner, since=(0, 27), before=(0, 28), outside="warning"),
+    Rule("block-verification", speculation.block_verification, since=(0, 27), outside="silent"),
+    Rule(
+        "async-scheduling-method",
+        speculation.async_scheduling,
+        since=(0, 27),
+        before=(0, 28),
+        outside="warning",
+    ),
+    Rule("synthetic-acceptance", speculation.synthetic, since=(0, 26), outside="warning"),
+    Rule("drafter-ranks", speculation.drafter_ranks, since=(0, 16), outside="warning"),
+    Rule("head-moe-backend", speculation.head_moe_backend, since=(0, 27), before=(0, 28), outside="warning"),
+    Rule("lookup-window", speculation.lookup_window),
+    Rule("drafter-length", speculation.drafter_length),
     Rule("memory-utilization", rules.memory_utilization),
 )
 CELL_RULES = (
     Rule("scenario-fits-length", rules.scenario_fits, any_engine=True),
+    Rule("random-prompts", rules.random_prompts, any_engine=True),
     Rule("token-budget", rules.tokens_for_all),
     Rule("concurrency-within-slots", rules.slots),
 )

@@ -1,4 +1,5 @@
-"""The feasibility rules, one small function each: None, or a verdict with the numbers that decide.
+"""The feasibility rules, one small function each: None, or a verdict with the numbers that decide. Those about keys
+of the speculative config and about runners are in feasibility_speculation.py.
 
 Sources: logs.md 2.7 and the rows of its catalogue that can be computed before a start, spec.md section 2, and
 the sources of vLLM 0.27.1 (config/vllm.py, config/speculative.py, engine/arg_utils.py). `feasibility` lists
@@ -24,9 +25,16 @@ class Verdict:
     message: str
 
 
-def _limit(resolved: Resolved, flag: str) -> int | None:
-    """A scheduler limit as given, else this machine's known default; None where neither is known."""
-    value = resolved.flags.get(flag, resolved.hardware.vllm_defaults.get(flag.replace("-", "_")))
+def _given(resolved: Resolved, flag: str) -> int | None:
+    return _integer(resolved.flags.get(flag))
+
+
+def _default(resolved: Resolved, flag: str) -> int | None:
+    """What this machine is known to take when the flag is not given."""
+    return _integer(resolved.hardware.vllm_defaults.get(flag.replace("-", "_")))
+
+
+def _integer(value: object) -> int | None:
     try:
         return None if value is None else int(value)
     except (TypeError, ValueError):
@@ -34,11 +42,23 @@ def _limit(resolved: Resolved, flag: str) -> int | None:
 
 
 def token_budget(resolved: Resolved) -> int | None:
-    """max-num-batched-tokens; a default of it is cut to max-num-seqs x max_model_len (vLLM arg_utils.py)."""
-    budget, seqs = _limit(resolved, "max-num-batched-tokens"), _limit(resolved, "max-num-seqs")
-    if budget is None or seqs is None or "max-num-batched-tokens" in resolved.flags:
+    """max-num-batched-tokens; a default of it is cut to max-num-seqs x max_model_len (vLLM arg_utils.py). None
+    where neither the flag nor this machine's default is known."""
+    if "max-num-batched-tokens" in resolved.flags:
+        return _given(resolved, "max-num-batched-tokens")
+    budget, seqs = _default(resolved, "max-num-batched-tokens"), scheduler_slots(resolved)
+    if budget is None or seqs is None:
         return budget
     return min(budget, seqs * resolved.server.max_model_len)
+
+
+def scheduler_slots(resolved: Resolved) -> int | None:
+    """max-num-seqs; a default of it is cut to the max-num-batched-tokens given (vLLM arg_utils.py). None as in
+    token_budget."""
+    if "max-num-seqs" in resolved.flags:
+        return _given(resolved, "max-num-seqs")
+    seqs, budget = _default(resolved, "max-num-seqs"), _given(resolved, "max-num-batched-tokens")
+    return seqs if seqs is None or budget is None else min(seqs, budget)
 
 
 def drafting_slots(resolved: Resolved) -> int:
@@ -65,7 +85,8 @@ def drafter(resolved: Resolved) -> Verdict | None:
     if METHOD_KINDS[kind].drafter and not speculative.get("model"):
         return Verdict(
             "infeasible",
-            f"{kind} needs a drafter; config/models/{resolved.model.name}.yaml names none under drafters",
+            f"{kind} needs a drafter; config/models/{resolved.model.name}.yaml names none under drafters "
+            "(name the target itself where it carries the drafter)",
         )
     if not METHOD_KINDS[kind].drafter and speculative.get("model"):
         return Verdict(
@@ -129,7 +150,7 @@ def dspark_block(resolved: Resolved) -> Verdict | None:
 
 def scheduled_tokens(resolved: Resolved) -> Verdict | None:
     slots = drafting_slots(resolved)
-    budget, seqs = token_budget(resolved), _limit(resolved, "max-num-seqs")
+    budget, seqs = token_budget(resolved), scheduler_slots(resolved)
     if slots == 0 or budget is None or seqs is None:
         return None
     left = budget - slots * seqs
@@ -143,7 +164,19 @@ def scheduled_tokens(resolved: Resolved) -> Verdict | None:
     )
 
 
+def budget_below_slots(resolved: Resolved) -> Verdict | None:
+    budget, seqs = _given(resolved, "max-num-batched-tokens"), _given(resolved, "max-num-seqs")
+    if budget is None or seqs is None or budget >= seqs:
+        return None
+    return Verdict(
+        "infeasible",
+        f"max-num-batched-tokens {budget} is below max-num-seqs {seqs}; raise the first or lower the last",
+    )
+
+
 def lookahead_fits(resolved: Resolved) -> Verdict | None:
+    """The engine itself refuses a budget that only holds one request's drafting slots; between that and k + 1 it
+    starts, but no step could ever verify k tokens, so the row's k would be a lie."""
     budget, k = token_budget(resolved), resolved.server.k
     if resolved.method.kind == BASELINE or budget is None or budget >= k + 1:
         return None
@@ -153,37 +186,12 @@ def lookahead_fits(resolved: Resolved) -> Verdict | None:
     )
 
 
-def synthetic_length(resolved: Resolved) -> Verdict | None:
-    speculative, k = resolved.speculative or {}, resolved.server.k
-    length = speculative.get("synthetic_acceptance_length")
-    if not isinstance(length, (int, float)) or 1 <= length <= k + 1:
-        return None
-    return Verdict("infeasible", f"synthetic_acceptance_length {length} must lie in [1, {k + 1}] (k + 1)")
-
-
 def draft_model_engine(resolved: Resolved) -> Verdict | None:
     if resolved.method.kind != "draft_model":
         return None
     return Verdict(
         "infeasible", f"vLLM {resolved.engine.version} has no draft_model method (0.10 to 0.14 lack it)"
     )
-
-
-def no_cpu_support(resolved: Resolved) -> Verdict | None:
-    if resolved.hardware.accelerator != "cpu":
-        return None
-    kind = resolved.method.kind
-    if kind == "dspark":
-        return Verdict(
-            "infeasible", "dspark needs Model Runner V2, which needs Triton: it does not start on a CPU"
-        )
-    if kind == "ngram_gpu":
-        return Verdict("infeasible", "ngram_gpu pins memory for an accelerator: its worker stops on a CPU")
-    if (resolved.speculative or {}).get("rejection_sample_method") == "synthetic":
-        return Verdict(
-            "infeasible", "synthetic acceptance does not work on a CPU: the engine dies at the first request"
-        )
-    return None
 
 
 def memory_utilization(resolved: Resolved) -> Verdict | None:
@@ -211,24 +219,34 @@ TEMPLATE_TOKENS = 64
 """Allowance for the chat template and the nonce in the cautious estimate of a prompt's length."""
 
 
-def prompt_tokens_bounds(scenario: Scenario) -> tuple[int, int]:
-    """Least and most tokens the longest prompt can plausibly have, without a tokenizer.
+def prompt_tokens_bounds(scenario: Scenario, output: int | None = None) -> tuple[int, int]:
+    """Least and most tokens that the longest prompt (of those with max_tokens `output`) can plausibly have.
 
-    UTF-8 bytes / 8 and bytes / 2 + TEMPLATE_TOKENS: English prose and code lie near 4 bytes a token, Japanese
-    near 3.
+    input_tokens where the scenario gives it, since prompts are fitted to it. Else without a tokenizer: UTF-8 bytes / 8 and
+    bytes / 2 + TEMPLATE_TOKENS, as English prose and code lie near 4 bytes a token, Japanese near 3.
     """
-    size = max(len(prompt.text.encode()) for prompt in (*scenario.prompts, *scenario.warmup_prompts))
+    if scenario.input_tokens is not None:
+        return scenario.input_tokens, scenario.input_tokens
+    longest = scenario.longest_by_output
+    size = longest[output] if output is not None else max(longest.values())
     return size // 8, size // 2 + TEMPLATE_TOKENS
 
 
 def scenario_fits(resolved: Resolved, scenario: Scenario, _: int) -> Verdict | None:
-    limit, output = resolved.server.max_model_len, scenario.max_tokens
-    least, most = prompt_tokens_bounds(scenario)
+    verdicts = [_fits(resolved, scenario, output) for output in scenario.longest_by_output]
+    found = [verdict for verdict in verdicts if verdict is not None]
+    return min(found, key=lambda verdict: verdict.level, default=None)  # infeasible before warning
+
+
+def _fits(resolved: Resolved, scenario: Scenario, output: int) -> Verdict | None:
+    limit = resolved.server.max_model_len
+    least, most = prompt_tokens_bounds(scenario, output)
     if least + output > limit or output >= limit:
+        prompt = "input_tokens" if scenario.input_tokens else "a prompt of at least"
+        tokens = "" if scenario.input_tokens else " tokens"
         return Verdict(
             "infeasible",
-            f"{scenario.name}: max_tokens {output} + a prompt of at least {least} tokens "
-            f"is over max_model_len {limit}",
+            f"{scenario.name}: max_tokens {output} + {prompt} {least}{tokens} is over max_model_len {limit}",
         )
     if most + output > limit:
         return Verdict(
@@ -237,6 +255,16 @@ def scenario_fits(resolved: Resolved, scenario: Scenario, _: int) -> Verdict | N
             f"(estimated from its bytes) may be over max_model_len {limit}",
         )
     return None
+
+
+def random_prompts(resolved: Resolved, scenario: Scenario, _: int) -> Verdict | None:
+    if scenario.random_seed is None or resolved.method.kind == BASELINE:
+        return None
+    return Verdict(
+        "warning",
+        f"{scenario.name}: drafters guess badly on random words; acceptance and speed-up of {resolved.server.method} "
+        "say nothing about real prompts",
+    )
 
 
 def tokens_for_all(resolved: Resolved, _: Scenario, concurrency: int) -> Verdict | None:
@@ -250,10 +278,22 @@ def tokens_for_all(resolved: Resolved, _: Scenario, concurrency: int) -> Verdict
     )
 
 
+FEWEST_SLOTS = 128
+"""The smallest default of max-num-seqs on any machine (vLLM arg_utils.py: 128 on a CPU, 256 and 1024 on GPUs)."""
+
+
 def slots(resolved: Resolved, _: Scenario, concurrency: int) -> Verdict | None:
-    slots = _limit(resolved, "max-num-seqs")
-    if slots is None or concurrency <= slots:
+    seqs = scheduler_slots(resolved)
+    if seqs is None and concurrency > FEWEST_SLOTS:
+        return Verdict(
+            "warning",
+            f"concurrency {concurrency} may be over max-num-seqs, which is not given and not known for "
+            f"{resolved.hardware.name} (128 to 1024): requests over it queue",
+        )
+    if seqs is None or concurrency <= seqs:
         return None
+    origin = "" if "max-num-seqs" in resolved.flags else " (vLLM's default, as the flag is not given)"
     return Verdict(
-        "warning", f"concurrency {concurrency} is over max-num-seqs {slots}: {concurrency - slots} will queue"
+        "warning",
+        f"concurrency {concurrency} is over max-num-seqs {seqs}{origin}: {concurrency - seqs} will queue",
     )

@@ -1,6 +1,6 @@
 """Runs one server so that nothing of it outlives the process that asked for it. Linux only, standard library only.
 
-    python guard.py --grace S [--cidfile FILE] -- COMMAND ...        (its standard input is the lifeline)
+    python guard.py --grace S --status FILE [--cidfile FILE] -- COMMAND ...     (its standard input is the lifeline)
 
 The serve job holds the other end of the lifeline. When that end closes, for whatever reason (SIGKILL included), the
 guard stops the server: SIGTERM to its main process, then SIGKILL to every descendant. As the subreaper it inherits
@@ -113,9 +113,22 @@ def watch(server: subprocess.Popen, grace_s: float) -> None:
             stop(server, float(request.split()[1]))
 
 
+def status_of(server: subprocess.Popen) -> int:
+    """The exit status as a shell gives it: 128 + n for signal n."""
+    return 128 - server.returncode if server.returncode < 0 else server.returncode
+
+
+def tell(path: str, status: int) -> None:
+    """Write the exit status of the server; it appears whole or not at all."""
+    with open(path + ".part", "w", encoding="ascii") as file:
+        file.write(str(status))
+    os.replace(path + ".part", path)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--grace", type=float, required=True)
+    parser.add_argument("--status", required=True)
     parser.add_argument("--cidfile")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
@@ -136,11 +149,13 @@ def main() -> int:
         return 127
     try:
         watch(server, args.grace)
+        # Told at once: what is left of it may need seconds to go.
+        tell(args.status, status_of(server))
     finally:
         kill_descendants(os.getpid())
         if args.cidfile:
             remove_container(args.cidfile)
-    return 128 - server.returncode if server.returncode < 0 else server.returncode
+    return status_of(server)
 
 
 if __name__ == "__main__":

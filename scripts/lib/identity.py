@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from scripts.lib.launch import Container, Launch
 from scripts.lib.resolve import Resolved
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """Version of the measurement protocol (phases, client, evidence). Raising it re-measures every cell."""
 
 IRRELEVANT_ENVIRONMENT = frozenset(
@@ -54,10 +55,13 @@ def server_identity(resolved: Resolved, launch: Launch, epoch: str) -> dict[str,
         "model": {"target": model.target, "revision": model.revision},
         "drafter": None if drafter is None else {"model": drafter.model, "revision": drafter.revision},
     }
+    if not launch.gate:
+        # Kept apart: nobody has seen to it that these servers answer in any language.
+        identity["gate"] = False
     if engine.launcher == "external":
         # Nothing is known of that server but what the user calls it.
         identity["external"] = {"base_url": launch.base_url, "server": resolved.server.path}
-    return _portable(identity, (os.getcwd(), os.path.expanduser("~")))
+    return _portable(identity, ((os.getcwd(), ""), (os.path.expanduser("~"), "~/")))
 
 
 def _container(container: Container | None) -> dict[str, Any] | None:
@@ -67,15 +71,17 @@ def _container(container: Container | None) -> dict[str, Any] | None:
     return asdict(container) | {"mounts": mounts}
 
 
-def _portable(value: Any, folders: Sequence[str]) -> Any:
-    """`value` with absolute paths under `folders` made relative, so that moving a checkout changes no
-    identity.
+def _portable(value: Any, folders: Sequence[tuple[str, str]]) -> Any:
+    """`value` with absolute paths under each folder of (folder, mark) written from the mark on, so that moving a checkout
+    changes no identity.
     """
     if isinstance(value, dict):
         return {key: _portable(item, folders) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_portable(item, folders) for item in value]
     if isinstance(value, str):
-        for folder in folders:
-            value = value.replace(folder.rstrip("/") + "/", "")
+        for folder, mark in folders:
+            # Only whole absolute paths: "/" as a home or working directory must not eat every slash.
+            if folder != "/":
+                value = re.sub(rf"(?<![\w./-]){re.escape(folder.rstrip('/'))}/", mark, value)
     return value

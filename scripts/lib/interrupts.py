@@ -15,6 +15,8 @@ def forward_to_jobs() -> None:
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         previous = signal.getsignal(number)
+        if previous is signal.SIG_IGN:
+            continue  # a run in the background of a shell script is not meant to hear the terminal
 
         def handler(number: int, frame: object, previous: object = previous) -> None:
             for pid in children().get(os.getpid(), []):

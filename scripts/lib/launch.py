@@ -56,6 +56,8 @@ class Launch:
     """How often the server prints its periodic metrics line; the measuring side waits this long to see the last one."""
     needs: tuple[str, ...] = ()
     """Files of the project that must exist before the start (engine environment, built models)."""
+    gate: bool = True
+    """Refuse a server whose first answers are no language."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)

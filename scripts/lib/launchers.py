@@ -24,7 +24,7 @@ def command(launch: Launch, port: int, inherited: Mapping[str, str], cidfile: st
     Raises ValueError for a launcher that starts nothing.
     """
     if launch.launcher == "process":
-        environment = _without_project(inherited, root) | launch.environment
+        environment = _inherited(launch, inherited, root) | launch.environment
         return Command(_with_port(launch.argv, port), environment)
     if launch.launcher == "docker":
         return Command(docker_run(launch, port, inherited, cidfile), dict(inherited), cidfile)
@@ -64,11 +64,18 @@ def _with_port(argv: tuple[str, ...], port: int) -> tuple[str, ...]:
     return tuple(part.replace(PORT, str(port)) for part in argv)
 
 
-def _without_project(inherited: Mapping[str, str], root: str) -> dict[str, str]:
-    """The caller's environment without our PYTHONPATH entry: an engine must not import this project by accident."""
-    environment = dict(inherited)
-    entries = [part for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part and part != root]
-    environment.pop("PYTHONPATH", None)
+ENGINE_VARIABLES = ("VLLM_", "SGLANG_")
+
+
+def _inherited(launch: Launch, inherited: Mapping[str, str], root: str) -> dict[str, str]:
+    """The caller's environment without our PYTHONPATH entry (an engine must not import this project by accident) and without
+    engine settings that the config does not name: what decides a measurement is in its identity or not there."""
+    environment = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(ENGINE_VARIABLES) or name in launch.environment_names
+    }
+    entries = [part for part in environment.pop("PYTHONPATH", "").split(os.pathsep) if part and part != root]
     if entries:
         environment["PYTHONPATH"] = os.pathsep.join(entries)
     return environment

@@ -11,26 +11,40 @@ import gzip
 import json
 import os
 import platform
-import subprocess
 import time
+import traceback
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
-from scripts.lib import device, probe, progress
+from scripts.lib import deaths, device, probe, progress
 from scripts.lib.cell import Cell
-from scripts.lib.client import RequestRecord, Target, run_phase
-from scripts.lib.endpoint import FAILED, RESTART_REQUEST, Endpoint, Failure, ServerLost, await_settled
+from scripts.lib.checkpoint import packaged_speculator
+from scripts.lib.client import ClosedLoop, RequestRecord, Target
+from scripts.lib.client_load import ClientLoad
+from scripts.lib.endpoint import (
+    FAILED,
+    NEVER_READY,
+    RESTART_REQUEST,
+    Endpoint,
+    Failure,
+    ServerLost,
+    await_settled,
+)
 from scripts.lib.measuring_spec import MeasureSpec
-from scripts.lib.scenario import Request, Scenario, load_scenario
-from scripts.lib.store import MANIFEST, CellStore
+from scripts.lib.prompt_fit import CannotFit, ScenarioFit, TokenCounter, fit_scenario, off_target
+from scripts.lib.provenance import versions, workflow_commit
+from scripts.lib.scenario import Phase, Request, Scenario, load_scenario
+from scripts.lib.store import MANIFEST, CellStore, StoreError
 
 FORMAT = 1
 _WATCH_S = 0.2
 _LOG_SLACK_S = 0.3
 _MAX_STARTS = 3
-_DEATH_NOTICE_S = 2.0
-_DEATHS = "deaths.jsonl"
+_DEATH_NOTICE_S = 60.0
+_LAST_BREATH_S = 2.0
+_PROBE_S = 10.0
+_TELL_EVERY_S = 15.0
+_FITS = "prompt-fits.json"
 
 
 @dataclass
@@ -42,16 +56,19 @@ class Measurement:
     metrics_before: bytes | None = None
     metrics_after: bytes | None = None
     failure: Failure | None = None
+    client: ClientLoad | None = None
+    fit: ScenarioFit | None = None
 
 
 class Measurer:
-    """Measures one cell on the boot that `endpoint_path` describes."""
+    """Measures one cell on the boot `boot_id` that `endpoint_path` describes."""
 
-    def __init__(self, spec: MeasureSpec, endpoint_path: Path):
+    def __init__(self, spec: MeasureSpec, endpoint_path: Path, boot_id: str):
         self.spec = spec
         self.cell = Cell.from_axes(spec.cell)
         self.store = CellStore(Path(spec.store))
         self.endpoint_path = endpoint_path
+        self.boot_id = boot_id
         self.salt = spec.salt
         counts = progress.current()
         self.number = f" {min(len(counts.cell_seconds) + 1, counts.cells)}/{counts.cells}" if counts else ""
@@ -69,7 +86,7 @@ class Measurer:
         if endpoint.state == FAILED:
             outcome = Measurement([], _window(), failure=self._inherited(endpoint))
         else:
-            outcome = self._try(endpoint, scenario)
+            outcome = self._try_and_tell(endpoint, scenario)
         self._write(outcome, endpoint, started_at)
         counts = progress.record("cell", self.cell.path, time.monotonic() - began)
         self._say(f"{_words(outcome)}{progress.time_left(counts)}")
@@ -83,42 +100,31 @@ class Measurer:
 
     def _server_for_this_cell(self) -> Endpoint:
         """A ready server, or a failed one that no new start would help this cell with."""
-        endpoint = await_settled(self.endpoint_path)
+        endpoint = self._settled()
         while endpoint.state == FAILED and self._worth_a_restart(endpoint):
             (endpoint.meeting(self.endpoint_path) / RESTART_REQUEST).touch()
             start = endpoint.start
             while endpoint.start == start:
                 time.sleep(_WATCH_S)
-                endpoint = Endpoint.read(self.endpoint_path)
-            endpoint = await_settled(self.endpoint_path)
+                endpoint = self._settled()
         return endpoint
 
-    def _deaths(self, endpoint: Endpoint) -> list[dict]:
-        try:
-            lines = (endpoint.meeting(self.endpoint_path) / _DEATHS).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return []
-        return [json.loads(line) for line in lines]
+    def _settled(self) -> Endpoint:
+        return await_settled(self.endpoint_path, self.boot_id)
 
     def _worth_a_restart(self, endpoint: Endpoint) -> bool:
         """A server that died under another cell may well serve this one, unless that was a lack of memory at no more load."""
-        if endpoint.failure.phase == "startup" or endpoint.start >= _MAX_STARTS:
+        if endpoint.failure.phase in NEVER_READY or endpoint.start >= _MAX_STARTS:
             return False
         return self._too_much_for(endpoint) is None
 
     def _too_much_for(self, endpoint: Endpoint) -> int | None:
-        """The concurrency, no higher than this cell's, at which the server ran out of something; None when it did not."""
-        loads = [
-            death["concurrency"]
-            for death in self._deaths(endpoint)
-            if death["failure_class"] == "resource_runtime" and death["concurrency"] <= self.cell.concurrency
-        ]
-        return min(loads, default=None)
+        return deaths.too_much_for(endpoint.meeting(self.endpoint_path), self.cell)
 
     def _inherited(self, endpoint: Endpoint) -> Failure:
         """The server's failure as this cell's: it was not measured, and says because of what."""
         failure = endpoint.failure
-        if failure.phase == "startup":
+        if failure.phase in NEVER_READY:
             return failure
         load = self._too_much_for(endpoint)
         if load is not None:
@@ -130,6 +136,17 @@ class Measurer:
             cause=f"not measured: the server kept dying under other cells: {failure.cause}",
             retry=True,
         )
+
+    def _try_and_tell(self, endpoint: Endpoint, scenario: Scenario) -> Measurement:
+        """A fault of our own costs this cell and is tried again; it must not cost its siblings their results."""
+        try:
+            return self._try(endpoint, scenario)
+        except (ServerLost, StoreError):
+            raise
+        except Exception as error:  # noqa: BLE001
+            traceback.print_exc()
+            cause = f"the measuring job itself failed: {type(error).__name__}: {error}"
+            return Measurement([], _window(), failure=Failure("unknown", cause, "measure", retry=True))
 
     def _try(self, endpoint: Endpoint, scenario: Scenario) -> Measurement:
         self._say(f"warming up with {self.spec.warmup_requests} requests, then {self.spec.requests} measured")
@@ -144,71 +161,104 @@ class Measurer:
         outcome = Measurement([], _window())
         # A server that runs on may have answered an earlier run's prompts: there every boot has its own.
         self.salt = self.spec.salt if "argv" in endpoint.facts else f"{self.spec.salt}/{endpoint.boot_id}"
-        warmup = scenario.requests("warmup", self.spec.warmup_requests, self.salt)
+        if scenario.input_tokens is not None:
+            self._fit(scenario, endpoint, target, outcome)
+        if outcome.failure is not None:
+            return outcome
+        sizes = outcome.fit.sizes if outcome.fit else None
+        warmup = scenario.requests("warmup", self.spec.warmup_requests, self.salt, sizes)
+        requests = scenario.requests("measure", self.spec.requests, self.salt, sizes)
         records, _ = self._phase(target, "warmup", warmup, outcome)
         outcome.records += records
+        outcome.failure = outcome.failure or _wrong_length(outcome.fit, records)
         if outcome.failure is None:
             self._await_log(endpoint)
-            self._measure(target, endpoint, scenario.requests("measure", self.spec.requests, self.salt), outcome)
+            self._measure(target, endpoint, requests, outcome)
         return outcome
+
+    def _fit(self, scenario: Scenario, endpoint: Endpoint, target: Target, outcome: Measurement) -> None:
+        """Find how much padding brings each prompt to the scenario's length on this server."""
+        counts: dict[Phase, int] = {"warmup": self.spec.warmup_requests, "measure": self.spec.requests}
+        counter = TokenCounter(endpoint.base_url, endpoint.model, self.api_key, scenario.chat_template_kwargs)
+        kept = endpoint.meeting(self.endpoint_path) / _FITS
+        try:
+            outcome.fit = fit_scenario(scenario, counts, counter, kept)
+        except CannotFit as error:
+            outcome.failure = Failure("infeasible", str(error), "fit", retry=False)
+        except probe.Unreachable as error:
+            cause = f"no answer while prompts were fitted to input_tokens: {error}"
+            outcome.failure = self._died_late(target, "fit") or Failure("transient", cause, "fit", retry=True)
+            self._note_death(outcome.failure)
 
     def _measure(
         self, target: Target, endpoint: Endpoint, requests: tuple[Request, ...], outcome: Measurement
     ) -> None:
         outcome.metrics_before = probe.metrics_text(endpoint.base_url, api_key=self.api_key)
         outcome.window = _window(time.time(), _size(endpoint.log))
-        records, wall_s = self._phase(target, "measure", requests, outcome)
+        records, outcome.client = self._phase(target, "measure", requests, outcome)
         outcome.records += records
-        outcome.window |= {"end_s": outcome.window["start_s"] + wall_s, "wall_s": wall_s}
+        outcome.window |= outcome.client.window if outcome.client else {}
         if outcome.failure is None:
             outcome.metrics_after = probe.metrics_text(endpoint.base_url, api_key=self.api_key)
             self._await_log(endpoint)
         outcome.window["log_end"] = _size(endpoint.log)
         if outcome.failure is None and not any(record.error is None for record in records):
             outcome.failure = _all_failed(records)
+        outcome.failure = outcome.failure or _wrong_length(outcome.fit, records)
 
     def _phase(
         self, target: Target, phase: str, requests: tuple[Request, ...], outcome: Measurement
-    ) -> tuple[list[RequestRecord], float]:
-        """Run one phase; a server that dies meanwhile ends it at once and becomes the outcome's failure.
+    ) -> tuple[list[RequestRecord], ClientLoad | None]:
+        """Run one phase; a server that dies meanwhile ends it at once, with nothing, and becomes the outcome's failure.
 
         Raises ServerLost when the serve job itself is stopped or gone.
         """
 
-        async def run() -> tuple[list[RequestRecord], float]:
-            work = asyncio.create_task(run_phase(target, phase, requests, self.cell.concurrency))
-            while not work.done():
-                await asyncio.wait([work], timeout=_WATCH_S)
-                endpoint = await_settled(self.endpoint_path) if not work.done() else None
-                if endpoint and endpoint.state == FAILED:
+        loop = ClosedLoop(target, phase, requests, self.cell.concurrency)
+
+        async def run() -> None:
+            work = asyncio.create_task(loop.run())
+            told = time.monotonic()
+            while not (await asyncio.wait([work], timeout=_WATCH_S))[0]:
+                # In a thread: a slow file system must not hold up the client's event loop.
+                endpoint = await asyncio.to_thread(self._settled)
+                if endpoint.state == FAILED and not work.done():
                     work.cancel()
                     await asyncio.wait([work])
                     outcome.failure = replace(endpoint.failure, phase=phase)
-                    return [], 0.0
-            return work.result()
+                    return
+                if time.monotonic() - told > _TELL_EVERY_S:
+                    told = time.monotonic()
+                    self._say(f"{phase}: {loop.answered} of {len(requests)} requests answered")
+            work.result()
 
-        records, wall_s = asyncio.run(run())
+        asyncio.run(run())
+        records = loop.records()
         if outcome.failure is None and any(record.error for record in records):
-            outcome.failure = self._died_late(phase)
+            outcome.failure = self._died_late(target, phase)
         if outcome.failure:
             self._note_death(outcome.failure)
-        return records, wall_s
+        return records, loop.load
 
-    def _died_late(self, phase: str) -> Failure | None:
-        """Requests failed: if the server turns out dead within two seconds, that is why."""
+    def _died_late(self, target: Target, phase: str) -> Failure | None:
+        """Requests failed: wait until the server either answers again or is known to be dead, which takes as long as its
+        processes need to go. Otherwise its death would be blamed on the next cell."""
         deadline = time.monotonic() + _DEATH_NOTICE_S
         while time.monotonic() < deadline:
-            endpoint = await_settled(self.endpoint_path)
+            endpoint = self._settled()
             if endpoint.state == FAILED:
                 return replace(endpoint.failure, phase=phase)
+            if probe.answers(target.base_url, target.model, _PROBE_S, self.api_key):
+                # Engines answer for a moment after the error that kills them.
+                time.sleep(_LAST_BREATH_S)
+                endpoint = self._settled()
+                return replace(endpoint.failure, phase=phase) if endpoint.state == FAILED else None
             time.sleep(_WATCH_S)
         return None
 
     def _note_death(self, failure: Failure) -> None:
-        death = {"concurrency": self.cell.concurrency, "failure_class": failure.failure_class}
         meeting = Endpoint.read(self.endpoint_path).meeting(self.endpoint_path)
-        with (meeting / _DEATHS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(death) + "\n")
+        deaths.note(meeting, self.cell, failure)
 
     def _await_log(self, endpoint: Endpoint) -> None:
         """Let the server print its periodic line, so that a phase's speculation metrics lie inside its own window."""
@@ -235,10 +285,16 @@ class Measurer:
             "key": self.spec.key,
             "identity": self.spec.identity,
             "status": "failed" if outcome.failure else "measured",
-            "failure": _failure_json(outcome.failure),
+            "retry": bool(outcome.failure and outcome.failure.retry) or _lossy(outcome),
+            "failure": outcome.failure and outcome.failure.to_json(),
             "window": outcome.window,
+            "client": outcome.client and asdict(outcome.client) | {"max_lag_ms": self.spec.max_client_lag_ms},
             "requests": self.spec.requests,
             "warmup_requests": self.spec.warmup_requests,
+            "prompt_fit": outcome.fit and outcome.fit.to_json(),
+            "checkpoint": packaged_speculator(
+                self.spec.identity["model"], endpoint.facts.get("environment", {})
+            ),
             "server": endpoint.facts,
             "boot": {
                 "id": endpoint.boot_id,
@@ -248,7 +304,7 @@ class Measurer:
             },
             "host": platform.node(),
             "device": device.describe(),
-            "versions": _versions(),
+            "versions": versions(),
             "seeds": {"salt": self.salt},
             "workflow_commit": workflow_commit(),
             "started_at": started_at,
@@ -265,15 +321,20 @@ def _window(start_s: float | None = None, log_start: int | None = None) -> dict[
     return {"start_s": start_s, "end_s": None, "wall_s": None, "log_start": log_start, "log_end": None}
 
 
-def _failure_json(failure: Failure | None) -> dict[str, object] | None:
-    if failure is None:
-        return None
-    fields = asdict(failure)
-    return {"class": fields.pop("failure_class")} | fields
-
-
 def _size(log: str | None) -> int | None:
     return Path(log).stat().st_size if log and Path(log).exists() else None
+
+
+def _wrong_length(fit: ScenarioFit | None, records: list[RequestRecord]) -> Failure | None:
+    """A length that was fitted but not met fails the cell: its figures would be of another scenario."""
+    wrong = off_target(fit, (record.prompt_tokens for record in records))
+    return None if wrong is None else Failure("infeasible", wrong, records[0].phase, retry=False)
+
+
+def _lossy(outcome: Measurement) -> bool:
+    """Whether so many measured requests failed (over a tenth) that another try is worth its time."""
+    measured = [record for record in outcome.records if record.phase == "measure"]
+    return 10 * sum(record.error is not None for record in measured) > len(measured)
 
 
 def _all_failed(records: list[RequestRecord]) -> Failure:
@@ -291,24 +352,3 @@ def _words(outcome: Measurement) -> str:
     wall_s = outcome.window["wall_s"]
     failed = f", {len(measured) - len(good)} FAILED" if len(good) < len(measured) else ""
     return f"done, {len(good)} requests{failed} in {wall_s:.1f} s, {tokens / wall_s:.1f} tokens/s"
-
-
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), "openai": version("openai")}
-
-
-def workflow_commit() -> str | None:
-    """Commit of the workflow's checkout, with `+changes` when files differ from it; None outside a git checkout."""
-    root = Path(__file__).parent
-
-    def git(*arguments: str) -> str | None:
-        try:
-            command = ["git", "-C", str(root), *arguments]
-            return subprocess.run(
-                command, capture_output=True, text=True, timeout=10, check=True
-            ).stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            return None
-
-    commit = git("rev-parse", "HEAD")
-    return commit and commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")

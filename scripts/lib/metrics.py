@@ -23,8 +23,8 @@ class Metric:
     never rounded.
 
     `label` names it on an axis, `short` in a table's header where that differs. `subject` groups metrics by
-    where they come from: requests, throughput, latency, acceptance, memory, startup; comparison for those
-    that need the baseline's cell."""
+    where they come from: requests, throughput, latency, acceptance, memory, startup, client; comparison for
+    those that need the baseline's cell."""
 
     name: str
     label: str
@@ -73,9 +73,14 @@ def _phase(name: str, label: str, formula: str, short: str = "") -> Metric:
     return Metric(name, label, "s", LOWER, 1, formula, "startup", short=short)
 
 
+def _client(name: str, label: str, unit: str, decimals: int, formula: str) -> Metric:
+    return Metric(name, label, unit, LOWER, decimals, formula, "client")
+
+
 _USAGE = "sum over completed requests, as the server counts"
 _WINDOW = "in the measured window"
 _LOG = "from the start-up log"
+_LAG = f"how late the client's event loop came to what was due, every 10 ms {_WINDOW}"
 
 
 _METRICS = [
@@ -285,6 +290,10 @@ _METRICS = [
     _phase("compile_s", "compile", f"torch.compile of target and drafter; {_LOG}"),
     _phase("capture_s", "capture graphs", f"CUDA graph capture; {_LOG}", "capture"),
     _phase("init_s", "init engine", f"profile, create KV cache, warm up, compile included; {_LOG}", "init"),
+    _client("client_lag_p99_s", "client lag p99", "s", 4, f"99th percentile of {_LAG}"),
+    _client("client_lag_max_s", "client lag max", "s", 4, f"largest of {_LAG}"),
+    _client("client_cpu_s", "client CPU", "s", 2, f"CPU seconds of the client's process {_WINDOW}"),
+    _client("client_cpu_share", "client CPU share", "cores", 3, "client_cpu_s / duration of the window"),
 ]
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}

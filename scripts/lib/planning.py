@@ -78,8 +78,8 @@ class Plan:
 
     @property
     def paths(self) -> list[str]:
-        """Every cell's path. Decides when tables are stale: a cell that leaves the matrix changes no file."""
-        return [cell.path for cell in self.sweep.cells]
+        """Every cell's path with its key. Decides when tables are stale: a cell that leaves the matrix changes no file."""
+        return [f"{cell.path} {self.key(cell)}" for cell in self.sweep.cells]
 
     @property
     def refused(self) -> list[dict[str, object]]:
@@ -94,7 +94,11 @@ class Plan:
         """The boot's pending cells that this run will measure; complete once the jobs are planned."""
         return [cell for cell in self.asked if cell.boot == boot]
 
-    def attempt(self, cell: Cell) -> int:
+    def attempt(self, cell: Cell, pointer: Path) -> int | str:
+        """What makes Snakemake run the cell again when it changes: the number of the try, or that the evidence which an existing
+        pointer file names is gone (the store was deleted, or the pointer is of an earlier config)."""
+        if self.state(cell) is State.ABSENT and pointer.exists():
+            return f"evidence is gone: {self.key(cell)}"
         return self.store.attempt(cell, self.key(cell), self.state(cell))
 
     @cached_property
@@ -137,6 +141,7 @@ class Plan:
             warmup_requests=warmup_requests,
             request_timeout_s=limits["request_timeout_s"],
             stall_timeout_s=limits["stall_timeout_s"],
+            max_client_lag_ms=limits["max_client_lag_ms"],
             token_ids=launch.engine_kind == "vllm",
             salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}/r{cell.repeat}",
             api_key_name=launch.api_key_name,

@@ -42,12 +42,12 @@ def request(url: str, body: object = None, timeout_s: float = 5.0, api_key: str 
         with _OPENER.open(wanted, timeout=timeout_s) as response:
             return response.read()
     except urllib.error.HTTPError as error:
-        raise Refused(error.code, _message(error.read())) from None
+        raise Refused(error.code, error_message(error.read())) from None
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(str(error)) from None
 
 
-def _message(body: bytes) -> str:
+def error_message(body: bytes) -> str:
     text = body.decode(errors="replace").strip()
     try:
         data = json.loads(text)
@@ -77,17 +77,14 @@ def first_model(base_url: str, api_key: str | None = None) -> str:
         raise ValueError(f"{base_url}/models lists no model") from None
 
 
-def complete_once(base_url: str, model: str, timeout_s: float, api_key: str | None = None) -> int:
-    """One real chat completion of a few tokens; returns how many came back.
-
-    Raises Unreachable, Refused, or ValueError when the answer is no completion.
-    """
-    body = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
-    answer = json.loads(request(base_url + "/chat/completions", body, timeout_s, api_key))
+def answers(base_url: str, model: str, timeout_s: float, api_key: str | None = None) -> bool:
+    """Whether a chat completion of one token comes back."""
+    body = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
     try:
-        return int(answer["usage"]["completion_tokens"])
-    except (KeyError, TypeError):
-        raise ValueError("the first completion came back without a token count") from None
+        request(base_url + "/chat/completions", body, timeout_s, api_key)
+    except (Unreachable, Refused):
+        return False
+    return True
 
 
 def metrics_text(base_url: str, timeout_s: float = 10.0, api_key: str | None = None) -> bytes | None:

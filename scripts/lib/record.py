@@ -21,6 +21,7 @@ from pathlib import Path
 
 from scripts.lib.asked import Asked, asked_of
 from scripts.lib.cell import CELL_PATTERN, Cell
+from scripts.lib.client_metrics import client_metrics, client_notes
 from scripts.lib.evidence import DamagedEvidence, Evidence, Request, read_evidence
 from scripts.lib.logs import LogReport, find_failure, parse_path
 from scripts.lib.logs.prometheus import MetricsDelta, difference
@@ -135,8 +136,9 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         record = _blank(cell, FAILED, [_failed_words(failure)], "the cell failed")
         record |= {name: counted[name] for name in _COUNTS} | _failure_fields(failure)
     else:
-        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted
-        _add_server(record, reasons, evidence, cell)
+        own, unknown = client_metrics(manifest)
+        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | own
+        _add_server(record, reasons | unknown, evidence, cell)
     return record | {"first_error": first_error} | _provenance(evidence)
 
 
@@ -149,7 +151,12 @@ def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, 
     settings, unknown = server_config(report)
     record |= served.values | settings
     record["absent"] = _absent(record, reasons | served.reasons | unknown)
-    record["notes"] = [*_warmup_note(evidence), *served.notes, *_log_notes(asked, report, evidence, cell)]
+    record["notes"] = [
+        *client_notes(evidence.manifest),
+        *_warmup_note(evidence),
+        *served.notes,
+        *_log_notes(asked, report, evidence, cell),
+    ]
     record["notes"] += _unconfirmed_note(asked, report, counters)
     mismatches = compare(asked, report, counters)
     if mismatches:

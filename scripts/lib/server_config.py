@@ -45,7 +45,9 @@ def server_config(report: LogReport | None) -> tuple[dict[str, object], dict[str
     facts = {name: fact for name, (fact, _) in _FROM_FACT.items()}
     values |= {name: report.get(facts.get(name, name)) for name in CONFIG_FIELDS}
     return values, {
-        name: _reason(report.missing, facts.get(name, name)) for name, value in values.items() if value is None
+        name: _reason(report.missing, facts.get(name, name))
+        for name, value in values.items()
+        if value is None
     }
 
 

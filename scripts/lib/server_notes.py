@@ -100,5 +100,6 @@ def held_back(report: LogReport, concurrency: int, start: int, end: int) -> Iter
 def _remark(notice: Notice) -> str:
     """The advice, with the first sentence of the line behind it; no place, so that equal remarks of many cells are
     one."""
-    said = textwrap.shorten(notice.text.partition(". ")[0], _MOST_CHARACTERS, placeholder=" ...")
-    return f"{notice.advice} (server log: {said.rstrip('.;')})"
+    sentence = notice.text.partition(". ")[0].rstrip(".")
+    said = textwrap.shorten(sentence, _MOST_CHARACTERS, placeholder=" ...")
+    return f"{notice.advice} (server log: {said})"

@@ -20,8 +20,11 @@ _VOLATILE = re.compile(rb"\d\d:\d\d:\d\d(?:[.,]\d+)?|\d+\.\d+\.\d+\.\d+:\d+")
 class ServerProcess:
     """A launched server under its guard. Create it with `start`; `stop` may be called any number of times."""
 
-    def __init__(self, process: subprocess.Popen, port: int, log: Path, command: launchers.Command):
+    def __init__(
+        self, process: subprocess.Popen, port: int, log: Path, command: launchers.Command, status: Path
+    ):
         self._process = process
+        self._status = status
         self.port = port
         self.log = log
         self.command = command
@@ -37,7 +40,9 @@ class ServerProcess:
         cidfile = scratch / f"{log.stem}.cid"
         cidfile.unlink(missing_ok=True)
         command = launchers.command(launch, port, os.environ, str(cidfile), str(root))
-        argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", "3"]
+        status = scratch / f"{log.stem}.status"
+        status.unlink(missing_ok=True)
+        argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", "3", "--status", str(status)]
         if command.cidfile:
             argv += ["--cidfile", command.cidfile]
         with log.open("wb") as output:
@@ -49,12 +54,15 @@ class ServerProcess:
                 env=command.environment,
                 start_new_session=True,
             )
-        return cls(process, port, log, command)
+        return cls(process, port, log, command, status)
 
     @property
     def exit_status(self) -> int | None:
-        """The server's exit status (128 + n for signal n), None while it lives."""
-        return self._process.poll()
+        """The server's exit status (128 + n for signal n), None while it lives; known before the last of its children is gone."""
+        try:
+            return int(self._status.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return self._process.poll()
 
     @property
     def container_id(self) -> str | None:

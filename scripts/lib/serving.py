@@ -6,6 +6,7 @@ endpoint. After a crash a cell that was not at fault asks for a new start with a
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -15,14 +16,16 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.lib import device, diagnosis, guard, probe, progress
+from scripts.lib import device, diagnosis, gate, guard, probe, progress
 from scripts.lib.endpoint import FAILED, READY, RESTART_REQUEST, STARTING, STOPPED, Endpoint, Failure
+from scripts.lib.first_answers import FirstAnswers
 from scripts.lib.launch import Launch
 from scripts.lib.server_process import LogWatch, ServerProcess, image_identity, last_words
 
 _POLL_S = 0.2
 _TELL_EVERY_S = 15.0
 _REFUSALS = 3
+_DEATH_NOTICE_S = 1.0
 _STARTS_WHEN_TRANSIENT = 2
 
 
@@ -30,18 +33,20 @@ class Stopped(BaseException):
     """The run ends: asked by signal, or the process that started this one is gone."""
 
 
-def stop_on_signals() -> None:
-    """From now on raise Stopped, once, in the main thread on SIGTERM, SIGINT, SIGHUP or when the parent process dies."""
+def stop_on_signals(parent: int) -> None:
+    """From now on raise Stopped, once, in the main thread on SIGTERM, SIGINT, SIGHUP or when the process `parent` is not the
+    parent (any more): it is told by whoever starts this one, since it may be gone before this looks."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    told = False
 
     def handler(number: int, frame: object) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
-        raise Stopped
+        nonlocal told
+        if not told:
+            told = True
+            raise Stopped
 
     for number in numbers:
         signal.signal(number, handler)
-    parent = os.getppid()
 
     def watch_parent() -> None:
         while os.getppid() == parent:
@@ -51,36 +56,20 @@ def stop_on_signals() -> None:
     threading.Thread(target=watch_parent, daemon=True).start()
 
 
-class FirstCompletion:
-    """One real completion asked for aside, so that a server dying meanwhile is noticed at once."""
-
-    def __init__(self, base_url: str, timeout_s: float, api_key: str | None):
-        self.model: str | None = None
-        self.tokens: int | None = None
-        self.error: Exception | None = None
-        self._arguments = (base_url, timeout_s, api_key)
-        self._thread = threading.Thread(target=self._ask, daemon=True)
-        self._thread.start()
-
-    def _ask(self) -> None:
-        base_url, timeout_s, api_key = self._arguments
-        try:
-            self.model = probe.first_model(base_url, api_key)
-            self.tokens = probe.complete_once(base_url, self.model, timeout_s, api_key)
-        except (OSError, RuntimeError, ValueError) as error:
-            self.error = error
-
-    @property
-    def pending(self) -> bool:
-        return self._thread.is_alive()
-
-
 class Supervisor:
     """Runs one boot. `boot` is its path, `label` its name for people, `cells` how many cells will come, `log` the first
-    start's log, `root` the repository."""
+    start's log, `root` the repository, `parent` the process that this one ends with."""
 
     def __init__(
-        self, launch: Launch, boot: str, label: str, cells: int, endpoint_path: Path, log: Path, root: Path
+        self,
+        launch: Launch,
+        boot: str,
+        label: str,
+        cells: int,
+        endpoint_path: Path,
+        log: Path,
+        root: Path,
+        parent: int,
     ):
         self.launch = launch
         self.boot = boot
@@ -88,6 +77,8 @@ class Supervisor:
         self.endpoint_path = endpoint_path
         self.first_log = log
         self.root = root
+        self.parent = parent
+        self.memory_before: list[int | None] = []
         self.began = time.monotonic()
         self.server: ServerProcess | None = None
         self.watch: LogWatch | None = None
@@ -103,14 +94,14 @@ class Supervisor:
         """Serve until stopped. Raises OSError only for what no run could survive (unwritable folders)."""
         guard.prctl(guard.PR_SET_CHILD_SUBREAPER, 1)
         try:
-            stop_on_signals()
+            stop_on_signals(self.parent)
             self._forget_earlier_boots()
             self._publish(STARTING)
-            if self.launch.launcher == "external":
-                self._boot_until_stopped([])
-            else:
-                with device.exclusive(self.launch.device, self._waiting):
-                    self._boot_until_stopped(device.gpu_memory_used_mib())
+            # An external server is a device too: two sweeps must not measure on it at the same time.
+            with device.exclusive(self.launch.device, self._waiting):
+                if self.launch.launcher != "external":
+                    self.memory_before = device.gpu_memory_used_mib()
+                self._boot_until_stopped()
         except Stopped:
             pass
         finally:
@@ -121,7 +112,7 @@ class Supervisor:
             if folder.is_dir():
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _boot_until_stopped(self, memory_before: list[int | None]) -> None:
+    def _boot_until_stopped(self) -> None:
         try:
             while True:
                 failure = self._start()
@@ -130,12 +121,14 @@ class Supervisor:
                     failure = self._await_death()
                 self._tell_failure(failure)
                 self._publish(FAILED, failure=failure)
-                self._stop_server(memory_before)
+                self._stop_server()
                 self._await_restart_request()
         finally:
-            # Told before the server goes, so that no cell takes its end for a crash.
-            self._publish(STOPPED)
-            self._stop_server(memory_before)
+            try:
+                # Told before the server goes, so that no cell takes its end for a crash.
+                self._publish(STOPPED)
+            finally:
+                self._stop_server()
 
     def _start(self) -> Failure | None:
         """Start the server, once more when the cause was transient. None when it is ready."""
@@ -144,19 +137,25 @@ class Supervisor:
             if failure is None or failure.failure_class != "transient" or last == _STARTS_WHEN_TRANSIENT - 1:
                 return failure
             self._say(f"{failure.cause}: trying once more")
-            self._stop_server([])
+            self._stop_server()
         return failure
 
     def _start_once(self) -> Failure | None:
         self.began = time.monotonic()
-        self.endpoint = replace(self.endpoint, start=self.endpoint.start + 1, facts={})
+        facts = {
+            "environment": self.launch.environment,
+            "environment_names": [name for name in self.launch.environment_names if name in os.environ],
+        }
         if self.launch.launcher == "external":
             base_url, log = self.launch.base_url, self.launch.log_file
             self._say(f"using the server at {base_url}")
+            self.endpoint = replace(self.endpoint, start=self.endpoint.start + 1, facts=facts)
         else:
-            path = self._log_of_start(self.endpoint.start)
+            path = self._log_of_start(self.endpoint.start + 1)
             self.server = ServerProcess.start(self.launch, path, self.scratch, self.root)
             base_url, log = self.server.base_url, str(path)
+            facts["argv"] = list(self.server.command.argv)
+            self.endpoint = replace(self.endpoint, start=self.endpoint.start + 1, facts=facts)
             self._say(f"starting on port {self.server.port}; log: {log}")
         self.watch = LogWatch(Path(log)) if log else None
         self._publish(STARTING, base_url=base_url, log=log)
@@ -167,7 +166,7 @@ class Supervisor:
         return self.first_log if start == 1 else self.first_log.with_stem(f"{self.first_log.stem}-{start}")
 
     def _await_ready(self) -> Failure | None:
-        """None when the process lives, health answers and one real completion came back."""
+        """None when the process lives, health answers, one real completion came back and the gate lets the server through."""
         completion, refusals, health_s, told = None, 0, None, time.monotonic()
         while True:
             if self._exit_status is not None:
@@ -175,13 +174,12 @@ class Supervisor:
             if health_s is None and probe.healthy(self.endpoint.base_url, self.api_key, timeout_s=1.0):
                 health_s = self._elapsed
             if health_s is not None and completion is None:
-                completion = FirstCompletion(
-                    self.endpoint.base_url, self.launch.startup_limit_s, self.api_key
+                completion = FirstAnswers(
+                    self.endpoint.base_url, self.launch.startup_limit_s, self.api_key, self.launch.gate
                 )
             if completion and not completion.pending:
                 if completion.tokens:
-                    self._ready(completion.model, health_s)
-                    return None
+                    return self._served(completion, health_s)
                 refusals += 1
                 if refusals == _REFUSALS or (
                     isinstance(completion.error, probe.Refused) and completion.error.status < 500
@@ -198,23 +196,42 @@ class Supervisor:
                 )
             time.sleep(_POLL_S)
 
-    def _ready(self, model: str | None, health_s: float) -> None:
-        ready_s = self._elapsed
-        facts = {
+    def _served(self, first: FirstAnswers, health_s: float) -> Failure | None:
+        """Note what is known of the server now; None when the gate lets it through as well."""
+        ready_s = first.answered_s - self.began
+        facts = self.endpoint.facts | {
             "base_url": self.endpoint.base_url,
             "startup": {"health_s": round(health_s, 3), "ready_s": round(ready_s, 3)},
-            "environment": self.launch.environment,
-            "environment_names": [name for name in self.launch.environment_names if name in os.environ],
+            "gate": dict(zip(gate.QUESTIONS, first.answers, strict=False)) if self.launch.gate else None,
         }
-        if self.server:
-            facts["argv"] = list(self.server.command.argv)
-            if self.server.container_id:
-                facts |= {"container_id": self.server.container_id} | image_identity(self.server.container_id)
-        self.endpoint = replace(self.endpoint, model=model, facts=facts)
-        counts = progress.record("boot", self.boot, ready_s)
-        self._say(f"ready after {progress.duration(ready_s)}{progress.time_left(counts)}")
+        if self.server and self.server.container_id:
+            facts |= {"container_id": self.server.container_id} | image_identity(self.server.container_id)
+        self.endpoint = replace(self.endpoint, model=first.model, facts=facts)
+        failure = self._gate(first)
+        if failure is None:
+            counts = progress.record("boot", self.boot, ready_s)
+            self._say(f"ready after {progress.duration(ready_s)}{progress.time_left(counts)}")
+        return failure
 
-    def _refused(self, completion: FirstCompletion) -> Failure:
+    def _gate(self, first: FirstAnswers) -> Failure | None:
+        """Why a server that serves must not be timed; None when it may."""
+        if not self.launch.gate:
+            return None
+        if first.error is not None:
+            time.sleep(_DEATH_NOTICE_S)
+            if self._exit_status is not None:
+                return diagnosis.died(self._log, self._exit_status, "gate")
+            words = f"the first completion came back, a later one did not: {first.error}"
+            return diagnosis.stuck(self._log, words, "gate")
+        nonsense = gate.verdict(first.answers)
+        if nonsense is None:
+            return None
+        # Not `mislabelled`: it is the server that was asked for, and it cannot be used as it is. The same launch would say
+        # the same again; of a server that others run, nothing tells when it has changed.
+        external = self.launch.launcher == "external"
+        return Failure("infeasible", nonsense, "gate", retry=external, fix=gate.REMEDY)
+
+    def _refused(self, completion: FirstAnswers) -> Failure:
         if self._exit_status is not None:
             return diagnosis.died(self._log, self._exit_status, "startup")
         words = f"/health answers but the first completion failed: {completion.error}"
@@ -232,11 +249,11 @@ class Supervisor:
         request.unlink(missing_ok=True)
         self._say("starting again for the cells that were not at fault")
 
-    def _stop_server(self, memory_before: list[int | None]) -> None:
+    def _stop_server(self) -> None:
         if self.server is None:
             return
         self.server.stop(self.launch.stop_grace_s)
-        if not device.await_memory_free(memory_before):
+        if not device.await_memory_free(self.memory_before):
             self._say("stopped, but a minute later the device's memory is still in use by somebody")
         self.server = None
 
@@ -245,6 +262,7 @@ class Supervisor:
         self.endpoint.write(self.endpoint_path)
 
     def _tell_failure(self, failure: Failure) -> None:
+        progress.record("boot", self.boot, self._elapsed)
         self._say(f"FAILED ({failure.failure_class}): {failure.cause}")
         if failure.root_line:
             self._say(f"  root cause: {failure.root_line}")
@@ -271,9 +289,10 @@ class Supervisor:
 
     @property
     def _out_of_time(self) -> bool:
-        if self._elapsed < self.launch.startup_limit_s:
-            return False
-        return self.watch is None or self.watch.still_for() > self.launch.startup_stall_s
+        still_s = (
+            self.watch.still_for() if self.watch else math.inf
+        )  # looked at each time: it tells what is new since
+        return self._elapsed > self.launch.startup_limit_s and still_s > self.launch.startup_stall_s
 
     def _timeout_words(self, health_s: float | None) -> str:
         seen = (

@@ -55,6 +55,11 @@ def _check_flag(flag: str, value: Any, place: str) -> None:
     owner = AXIS_FLAGS.get(flag.removeprefix("no-"))
     if owner is not None:
         raise ConfigError(f"{place}: is set by {owner}; remove it here")
+    if SECRET_NAME.search(flag.replace("-", "_")):
+        raise ConfigError(
+            f"{place}: looks like a secret, and flags are written to plans, logs and evidence; export it in your shell "
+            "as the variable that the engine reads, and name that under `environment_names` of the engine"
+        )
     if flag == "speculative-config":
         if not isinstance(value, Mapping):
             raise ConfigError(f"{place}: give a mapping of keys, not text, so that levels can be merged")

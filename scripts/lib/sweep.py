@@ -169,6 +169,7 @@ class Sweep:
             stop_grace_s=float(self.config["stop_grace_s"]),
             log_interval_s=float(engine.log_interval_s),
             needs=() if external else resolved.needs,
+            gate=self.config["gate"],
         )
 
 

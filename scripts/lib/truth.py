@@ -62,9 +62,7 @@ class _Claim:
     line_number: int | None = None
 
 
-def compare(
-    asked: Asked, report: LogReport | None, counters: MetricsDelta | None = None
-) -> list[Mismatch]:
+def compare(asked: Asked, report: LogReport | None, counters: MetricsDelta | None = None) -> list[Mismatch]:
     """What the server resolved otherwise than asked, by its log and by its counters over the window."""
     claims = [*_claims(asked, report or LogReport()), *_counted(asked, counters)]
     found: dict[str, Mismatch] = {}
@@ -75,9 +73,7 @@ def compare(
     return list(found.values())
 
 
-def unconfirmed(
-    asked: Asked, report: LogReport | None, counters: MetricsDelta | None = None
-) -> list[str]:
+def unconfirmed(asked: Asked, report: LogReport | None, counters: MetricsDelta | None = None) -> list[str]:
     """Names of what was asked and neither confirmed nor contradicted."""
     claims = [*_claims(asked, report or LogReport()), *_counted(asked, counters)]
     settled = {claim.what for claim in claims if claim.agrees is not None}
@@ -97,7 +93,11 @@ def _claims(asked: Asked, report: LogReport) -> Iterator[_Claim]:
 def _of_fact(what: str, asked: object, fact: Fact | None, agrees: bool | None) -> _Claim:
     if fact is None:
         return _Claim(what, str(asked), None)
-    return _Claim(what, str(asked), agrees, str(fact.value), fact.raw[:_MOST_CHARACTERS], fact.line)
+    return _Claim(what, str(asked), agrees, str(fact.value), _excerpt(fact.raw), fact.line)
+
+
+def _excerpt(line: str) -> str:
+    return line[:_MOST_CHARACTERS].rstrip(" ,")
 
 
 def _echoed(fact: Fact, agrees: bool | None) -> bool | None:
@@ -108,12 +108,10 @@ def _speculation(asked: Asked, report: LogReport) -> Iterator[_Claim]:
     method, k = report.facts.get("speculative_method"), report.facts.get("num_speculative_tokens")
     packaged = speculator_not_active(asked.checkpoint, report)
     if packaged is not None:
-        yield _Claim(
-            "speculator", "the checkpoint's own", False, packaged, method.raw[:_MOST_CHARACTERS], method.line
-        )
+        yield _Claim("speculator", "the checkpoint's own", False, packaged, _excerpt(method.raw), method.line)
     if method is not None and (method.value == BASELINE) != (asked.k == 0):
         resolved = _words(method.value, k.value if k else None)
-        line = method.raw[:_MOST_CHARACTERS]
+        line = _excerpt(method.raw)
         yield _Claim("speculation", _words(asked.method, asked.k), False, resolved, line, method.line)
         return
     if asked.k == 0:
@@ -156,7 +154,7 @@ def _method_stated(report: LogReport) -> bool:
 def _length(asked: Asked, report: LogReport) -> _Claim:
     limited = report.notices("target_length_limited")
     if limited:
-        length, line = limited[-1].values["to"], limited[-1].text[:_MOST_CHARACTERS]
+        length, line = limited[-1].values["to"], _excerpt(limited[-1].text)
         resolved, same = f"{length} (limited by the drafter)", length == asked.max_model_len
         return _Claim("max_model_len", str(asked.max_model_len), same, resolved, line, limited[-1].line)
     fact = report.facts.get("max_model_len")
@@ -199,7 +197,7 @@ def _blocks(asked: Asked, report: LogReport) -> Iterator[_Claim]:
                 f"{wanted or 'the measured'} blocks",
                 False,
                 f"{forced} blocks (forced; {measured} measured)",
-                notice.text[:_MOST_CHARACTERS],
+                _excerpt(notice.text),
                 notice.line,
             )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from scripts.lib.processes import alive, start_ticks
 
 _POLL_S = 0.1
-_ARRIVAL_LIMIT_S = 30.0
+_ARRIVAL_LIMIT_S = 3.0
 _OFFSET = 10**9
 _DONE = "~"
 """Prefix of a ticket whose turn is over; sorts after every name."""
@@ -40,25 +40,32 @@ def turn(
 ) -> Iterator[None]:
     """Hold the boot that meets in `folder` for one cell; waits for every living cell with an earlier turn.
 
-    Nobody goes before `expected` cells have come (or half a minute has passed: one of them may have died on its way), and
-    before `first` returns.
+    Nobody goes before `first` returns and `expected` cells have come, or none has for three seconds.
     """
     tickets = folder / "tickets"
     tickets.mkdir(parents=True, exist_ok=True)
     mine = ticket_name(order)
     (tickets / mine).touch()
     lock = os.open(folder / "turn.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    came = time.monotonic()
     try:
         first()
-        while len(os.listdir(tickets)) < expected and time.monotonic() - came < _ARRIVAL_LIMIT_S:
-            time.sleep(_POLL_S)
+        _await_arrivals(tickets, expected)
         while not _take(tickets, mine, lock):
             time.sleep(_POLL_S)
         yield
     finally:
         (tickets / mine).replace(tickets / (_DONE + mine))
         os.close(lock)
+
+
+def _await_arrivals(tickets: Path, expected: int) -> None:
+    """Until all have come, or none has for a while: Snakemake starts a large group's last jobs when others end."""
+    seen, since = 0, time.monotonic()
+    while seen < expected and time.monotonic() - since < _ARRIVAL_LIMIT_S:
+        now = len(os.listdir(tickets))
+        if now > seen:
+            seen, since = now, time.monotonic()
+        time.sleep(_POLL_S)
 
 
 def _take(tickets: Path, mine: str, lock: int) -> bool:

@@ -32,6 +32,8 @@ def reasons(plan: Plan, cell: Cell) -> list[str]:
         return [f"its evidence is damaged: {damage(folder) or 'it belongs to another key'} ({folder})"]
     if state is State.RETRY:
         failure = read_manifest(folder)["failure"]
+        if failure is None:
+            return ["many of its requests failed; it is measured once more"]
         return [f"it failed and is tried again ({failure['class']}): {failure['cause']}"]
     others = plan.store.others(cell, plan.key(cell))
     if not others:

@@ -11,7 +11,15 @@ from tests.evidence_factory import cell
 
 SPECULATIVE = '{"method":"eagle","model":"org/head","num_speculative_tokens":3}'
 ARGV = [
-    *("python", "-m", "vllm.entrypoints.openai.api_server", "--model", "models/toy", "--max-model-len", "1024"),
+    *(
+        "python",
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        "models/toy",
+        "--max-model-len",
+        "1024",
+    ),
     *("--enforce-eager", "--max-num-seqs", "8", "--speculative-config", SPECULATIVE, "--port", "{port}"),
 ]
 

@@ -1,13 +1,14 @@
 """The client against a server of known truth, and its event parser against every way of cutting the bytes."""
 
 import asyncio
+import re
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.lib.client import Target, events, run_phase
+from scripts.lib.client import ClosedLoop, Target, events, run_phase
 from scripts.lib.scenario import Request
 from tests.fake_server.acceptance import expected_accepted
 from tests.fake_server.running import serving
@@ -30,7 +31,7 @@ def measure(server, count, concurrency, tokens=33, **changes):
 def test_times_and_tokens_are_the_servers(tmp_path):
     truth = {"ttft_s": 0.05, "step_s": 0.01}
     with serving(tmp_path, truth, "toy") as server:
-        records, wall_s = measure(server, 8, 4)
+        records, load = measure(server, 8, 4)
     assert [record.index for record in records] == list(range(8))
     for record in records:
         assert record.error is None
@@ -43,8 +44,43 @@ def test_times_and_tokens_are_the_servers(tmp_path):
         assert record.first_token_s - record.start_s >= 0.049
         assert record.last_token_s - record.start_s >= 0.05 + 0.319
         assert record.start_s <= record.first_token_s <= record.last_token_s <= record.end_s
-    assert wall_s >= 2 * (0.05 + 0.319)
+    assert load.wall_s >= 2 * (0.05 + 0.319)
     assert {record.worker for record in records} == {0, 1, 2, 3}
+
+
+def test_each_worker_has_one_connection_opened_before_the_window(tmp_path):
+    with serving(tmp_path, {"ttft_s": 0.01, "step_s": 0.001}, "toy") as server:
+        records, _ = measure(server, 6, 2)
+        opened = set(re.findall(r"127.0.0.1:(\d+) - .GET /v1/models", server.log()))
+        used = set(re.findall(r"127.0.0.1:(\d+) - .POST /v1/chat", server.log()))
+    assert len(used) == 2
+    assert used == opened
+    assert min(record.start_s for record in records) >= 0
+
+
+def test_a_proxy_of_the_environment_does_not_come_between(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with serving(tmp_path, {}, "toy") as server:
+        (record,), _ = measure(server, 1, 1)
+    assert record.error is None
+
+
+def test_what_was_sent_stays_readable_when_the_phase_is_cancelled(tmp_path):
+    async def cancelled(server):
+        target = Target(f"http://127.0.0.1:{server.port}/v1", "toy", "none", 20.0, 5.0, True)
+        phase = ClosedLoop(target, "measure", requests(50, tokens=100), 2)
+        work = asyncio.create_task(phase.run())
+        while phase.answered < 2:
+            await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.wait([work])
+        return phase.records()
+
+    with serving(tmp_path, {"step_s": 0.005}, "toy") as server:
+        records = asyncio.run(cancelled(server))
+    assert sum(record.error is None for record in records) >= 2
+    assert 2 <= len(records) < 50
+    assert all(record.error for record in records if record.finish_reason is None)
 
 
 def test_a_chunk_under_speculation_carries_several_tokens(tmp_path):
@@ -98,11 +134,25 @@ def test_a_server_that_is_not_there(tmp_path):
     assert [record.error["type"] for record in records] == ["connection"] * 2
 
 
+def test_a_refused_request_carries_the_servers_words(tmp_path):
+    with serving(tmp_path, {}, "toy") as server:
+        (record,), _ = measure(server, 1, 1, model="other")
+    assert (record.error["type"], record.error["status"]) == ("http", 404)
+    assert "The model `other` does not exist." in record.error["message"]
+
+
+def test_no_requests_make_an_empty_phase(tmp_path):
+    target = Target("http://127.0.0.1:1/v1", "toy", "none", 1.0, 1.0, True)
+    records, load = asyncio.run(run_phase(target, "warmup", (), 4))
+    assert records == []
+    assert load.lag_max_s == 0.0
+
+
 def test_the_total_limit_ends_an_endless_answer(tmp_path):
     with serving(tmp_path, {"step_s": 0.05}, "toy") as server:
-        (record,), wall_s = measure(server, 1, 1, tokens=500, request_s=0.5)
+        (record,), load = measure(server, 1, 1, tokens=500, request_s=0.5)
     assert record.error["type"] == "timeout"
-    assert wall_s < 2
+    assert 0.5 <= load.wall_s < 10, "the answer would take 25 s"
 
 
 STREAM = 'data: {"a": "ü"}\r\n\r\n: ping\n\ndata:{"b": 1}\n\ndata: [DONE]\n\n'.encode()

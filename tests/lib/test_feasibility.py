@@ -203,16 +203,157 @@ def test_one_request_s_step_must_fit_the_budget_from_0_28_on():
     assert server_finding("lookahead-fits-budget", "mtp", 8, flags=flags) is None
 
 
-def test_synthetic_length_lies_between_one_and_k_plus_one():
-    def length(value):
-        return server_finding(
-            "synthetic-length", "mtp", 3, speculative_config={"synthetic_acceptance_length": value}
-        )
+def synthetic(k=3, **keys):
+    keys = {f"synthetic_acceptance_{name}": value for name, value in keys.items()}
+    keys |= {"rejection_sample_method": "synthetic"}
+    return server_finding("synthetic-acceptance", "mtp", k, speculative_config=keys)
 
-    assert says(length(6.0), "infeasible", "[1, 4]")
-    assert says(length(0.5), "infeasible")
-    assert length(4) is None
-    assert length(2.5) is None
+
+def test_synthetic_length_lies_between_one_and_k_plus_one():
+    assert says(synthetic(length=6.0), "infeasible", "[1, 4]")
+    assert says(synthetic(length=0.5), "infeasible")
+    assert synthetic(length=4) is None
+    assert synthetic(length=2.5) is None
+
+
+def test_synthetic_rates_are_one_per_token_and_exclude_a_length():
+    assert says(synthetic(rates=[0.8, 0.5]), "infeasible", "2 entries", "k is 3")
+    assert synthetic(rates=[0.8, 0.5, 0.2]) is None
+    assert says(synthetic(rates=[0.8, 0.5, 0.2], length=2.5), "infeasible", "not both")
+    assert says(synthetic(), "infeasible", "needs one of")
+
+
+def test_synthetic_figures_need_the_method_that_reads_them():
+    keys = {"synthetic_acceptance_length": 2.5}
+    found = server_finding("synthetic-acceptance", "mtp", 3, speculative_config=keys)
+    assert says(found, "infeasible", "rejection_sample_method")
+    old = server_finding(
+        "synthetic-acceptance", "mtp", 3, speculative_config=keys, build=engine(version="0.20.0")
+    )
+    assert says(old, "warning", "known for vLLM 0.26 and later")
+
+
+def test_a_budget_below_the_slots_given_beside_it():
+    rule = "budget-below-slots"
+    found = server_finding(rule, flags={"max-num-batched-tokens": 128, "max-num-seqs": 256})
+    assert says(found, "infeasible", 128, 256)
+    assert server_finding(rule, flags={"max-num-batched-tokens": 256, "max-num-seqs": 256}) is None
+    # A default number of slots is cut to the budget instead.
+    assert server_finding(rule, machine=machine(), flags={"max-num-batched-tokens": 128}) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "choice", "keys", "words"),
+    [
+        ("dspark", "0", {}, ("dspark", "V2 only")),
+        ("dspark", "1", {}, None),
+        ("dspark", None, {}, None),
+        ("ngram", "1", {}, ("ngram", "V2 does not support")),
+        ("ngram_gpu", "1", {}, ("ngram_gpu",)),
+        ("suffix", "true", {}, ("suffix",)),
+        ("draft_model", 1, {}, ("draft_model",)),
+        ("ngram", "0", {}, None),
+        ("eagle", "1", {}, None),
+        ("eagle", "1", {"parallel_drafting": True}, ("in parallel",)),
+        ("mtp", "1", {}, None),
+        ("none", "1", {}, None),
+    ],
+)
+def test_runners_and_the_methods_they_know(method, choice, keys, words):
+    environment = {} if choice is None else {"VLLM_USE_V2_MODEL_RUNNER": choice}
+    k = 0 if method == "none" else 3
+    build = {"environment": environment, "speculative_config": keys}
+    found = server_finding("runner-supports-method", method, k, **build)
+    if words is None:
+        assert found is None
+        return
+    assert says(found, "infeasible", *words)
+    newer = server_finding("runner-supports-method", method, k, **build, build=engine(version="0.30.0"))
+    assert says(newer, "warning", "0.27 to before 0.28")
+
+
+def test_a_cpu_has_no_model_runner_v2():
+    box, environment = hardware(accelerator="cpu"), {"VLLM_USE_V2_MODEL_RUNNER": "1"}
+    found = server_finding("cpu-support", "none", 0, machine=box, environment=environment)
+    assert says(found, "infeasible", "Triton", "VLLM_USE_V2_MODEL_RUNNER")
+
+
+def test_block_verification_where_nothing_reads_it():
+    keys, rule = {"rejection_sample_method": "block"}, "block-verification"
+    assert says(server_finding(rule, "ngram", 3, speculative_config=keys), "warning", "ignored")
+    box = hardware(accelerator="cpu")
+    assert says(server_finding(rule, "mtp", 3, speculative_config=keys, machine=box), "warning")
+    assert server_finding(rule, "mtp", 3, speculative_config=keys) is None
+    assert server_finding(rule, "ngram", 3) is None
+
+
+def test_asynchronous_scheduling_is_not_asked_of_lookup_methods():
+    flags, rule = {"async-scheduling": True}, "async-scheduling-method"
+    for method in ("ngram", "suffix"):
+        assert says(server_finding(rule, method, 3, flags=flags), "infeasible", method)
+    for method, k in (("none", 0), ("mtp", 3), ("draft_model", 3), ("dspark", 3)):
+        assert server_finding(rule, method, k, flags=flags) is None
+    assert server_finding(rule, "ngram", 3) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "ranks", "drafts", "refused"),
+    [
+        ("eagle", 4, 1, False),
+        ("eagle", 4, 4, False),
+        ("eagle", 4, 2, True),
+        ("draft_model", 4, 1, True),
+        ("draft_model", 4, 4, False),
+        ("draft_model", None, 2, True),
+        ("draft_model", None, 1, False),
+    ],
+)
+def test_ranks_of_the_drafter(method, ranks, drafts, refused):
+    flags = {} if ranks is None else {"tensor-parallel-size": ranks}
+    keys = {"draft_tensor_parallel_size": drafts}
+    found = server_finding("drafter-ranks", method, 3, flags=flags, speculative_config=keys)
+    assert (found is not None) == refused
+    if refused:
+        assert says(found, "infeasible", drafts, ranks or 1)
+
+
+def test_the_key_that_drafters_do_not_have():
+    keys = {"tensor_parallel_size": 1}
+    found = server_finding("drafter-ranks", "eagle", 3, speculative_config=keys)
+    assert says(found, "infeasible", "draft_tensor_parallel_size")
+    old = server_finding("drafter-ranks", "eagle", 3, speculative_config=keys, build=engine(version="0.11.0"))
+    assert says(old, "warning", "0.16 and later")
+
+
+@pytest.mark.parametrize(
+    ("target", "own", "level"),
+    [
+        ("marlin", None, None),  # the command line names triton for the head
+        ("marlin", "marlin", "infeasible"),
+        ("marlin", "aiter", None),
+        ("humming", None, None),
+        ("cutlass", None, "warning"),
+        ("cutlass", "triton", None),
+        (None, "cutlass", "infeasible"),
+        (None, None, None),
+    ],
+)
+def test_experts_of_an_mtp_head_are_not_quantised(target, own, level):
+    flags = {"moe-backend": target} if target else {}
+    keys = {"moe_backend": own} if own else {}
+    found = server_finding("head-moe-backend", "mtp", 3, flags=flags, speculative_config=keys)
+    assert (found and found[0]) == level
+    assert server_finding("head-moe-backend", "dspark", 3, flags=flags, speculative_config=keys) is None
+
+
+def test_lookup_windows_and_drafter_lengths():
+    keys = {"prompt_lookup_min": 5, "prompt_lookup_max": 3}
+    assert says(server_finding("lookup-window", "ngram", 3, speculative_config=keys), "infeasible", 5, 3)
+    assert server_finding("lookup-window", "ngram", 3, speculative_config={"prompt_lookup_min": 5}) is None
+    keys = {"max_model_len": 2048}
+    found = server_finding("drafter-length", "eagle", 3, 1024, speculative_config=keys)
+    assert says(found, "infeasible", 2048, 1024)
+    assert server_finding("drafter-length", "eagle", 3, 2048, speculative_config=keys) is None
 
 
 def test_releases_without_draft_models():
@@ -287,6 +428,29 @@ def test_more_workers_than_slots():
     assert says(cell_finding("concurrency-within-slots", 16, machine=box), "warning", 16, 8, "8 will queue")
     assert cell_finding("concurrency-within-slots", 8, machine=box) is None
     assert cell_finding("concurrency-within-slots", 16) is None
+
+
+def test_slots_nobody_gave_are_the_machine_s_default():
+    rule = "concurrency-within-slots"
+    box = machine(max_num_seqs=8)
+    assert says(cell_finding(rule, 16, machine=box), "warning", "vLLM's default")
+    given = cell_finding(rule, 16, machine=box, flags={"max-num-seqs": 12})
+    assert says(given, "warning", "max-num-seqs 12: 4 will queue")
+    # A small budget cuts the default (F04: 32 tokens hold at most 32 requests).
+    cut = cell_finding(rule, 64, machine=machine(), flags={"max-num-batched-tokens": 32})
+    assert says(cut, "warning", "max-num-seqs 32", "32 will queue")
+
+
+def test_slots_that_nobody_knows_are_a_warning_where_they_may_matter():
+    assert says(cell_finding("concurrency-within-slots", 200), "warning", "not known for box")
+    assert cell_finding("concurrency-within-slots", 128) is None
+
+
+def test_scheduled_tokens_count_the_slots_a_small_budget_leaves():
+    found = server_finding(
+        "scheduled-tokens", "draft_model", 3, machine=machine(), flags={"max-num-batched-tokens": 64}
+    )
+    assert says(found, "infeasible", "64 - 1 slots x max-num-seqs 64 = 0")
 
 
 def test_flags_say_nothing_about_external_servers_but_axes_do():

@@ -25,6 +25,13 @@ time.sleep(300)
 """
 
 
+@pytest.fixture(autouse=True)
+def status(tmp_path):
+    global STATUS
+    STATUS = ["--status", str(tmp_path / "status")]
+    return tmp_path / "status"
+
+
 @pytest.fixture
 def marker():
     name = f"guard-test-{uuid.uuid4().hex}"
@@ -35,7 +42,7 @@ def marker():
 
 def start(marker, *arguments, grace="1"):
     environment = os.environ | {"MARKER": marker}
-    argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", grace]
+    argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", grace, *STATUS]
     argv += ["--", sys.executable, "-c", SERVER, *arguments]
     process = subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
@@ -67,7 +74,7 @@ def test_a_server_that_ignores_sigterm_is_killed_after_the_grace(marker):
 def test_the_death_of_the_holder_by_sigkill_stops_everything(marker):
     holder_code = f"""
 import subprocess, sys, time
-p = subprocess.Popen([sys.executable, "-S", "-E", {guard.__file__!r}, "--grace", "1", "--", sys.executable, "-c", {SERVER!r}],
+p = subprocess.Popen([sys.executable, "-S", "-E", {guard.__file__!r}, "--grace", "1", *{STATUS!r}, "--", sys.executable, "-c", {SERVER!r}],
                      stdin=subprocess.PIPE, start_new_session=True)
 time.sleep(300)
 """
@@ -103,7 +110,7 @@ def test_signals_of_the_terminal_do_not_end_it(marker):
 
 
 def test_a_command_that_does_not_exist_is_status_127_with_one_line(tmp_path):
-    argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", "1", "--", "/no/such/engine"]
+    argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", "1", *STATUS, "--", "/no/such/engine"]
     result = subprocess.run(argv, stdin=subprocess.PIPE, capture_output=True, text=True)
     assert result.returncode == 127
     assert result.stderr == "cannot start /no/such/engine: No such file or directory\n"
@@ -122,11 +129,23 @@ def test_the_container_is_removed_by_its_id(tmp_path):
         guard.__file__,
         "--grace",
         "1",
+        *STATUS,
         "--cidfile",
         str(cidfile),
         "--",
         "true",
     ]
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert subprocess.run(argv, stdin=subprocess.PIPE, env=environment).returncode == 0
+    # The lifeline stays open: the container goes because its program ended by itself.
+    assert subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment).wait(20) == 0
     assert Path(tmp_path, "calls").read_text() == "rm --force --volumes c0ffee\n"
+
+
+def test_the_end_is_told_before_everything_is_gone(marker, status):
+    """A cell must learn of the death at once; clearing up may take seconds."""
+    process = start(marker)
+    (server,) = guard.children()[process.pid]
+    os.kill(server, signal.SIGKILL)
+    wait_for(status.exists, 5, "the exit status")
+    assert status.read_text() == str(128 + signal.SIGKILL)
+    process.wait()

@@ -31,6 +31,16 @@ def test_an_engine_does_not_see_this_project(before, after):
     assert built.environment.get("PYTHONPATH") == after
 
 
+def test_engine_settings_of_the_shell_do_not_reach_a_server_unless_named():
+    shell = {"VLLM_ATTENTION_BACKEND": "X", "SGLANG_Y": "1", "VLLM_CACHE_ROOT": "/c", "OMP_NUM_THREADS": "2"}
+    launch = Launch("vllm", "process", ("vllm",), {"VLLM_X": "1"}, ("VLLM_CACHE_ROOT",))
+    assert command(launch, 1, shell, "", "/repo").environment == {
+        "VLLM_CACHE_ROOT": "/c",
+        "OMP_NUM_THREADS": "2",
+        "VLLM_X": "1",
+    }
+
+
 def test_docker_on_the_host_network_word_for_word():
     launch = docker(
         gpus="all", ipc="host", network="host", shm_size="16g", mounts=("~/.cache/hf:/root/.cache/hf",)

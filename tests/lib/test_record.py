@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,3 +171,89 @@ def test_infeasible_cells_have_their_reasons() -> None:
     record = infeasible_record(cell("mtp", 3).axes, ["k 3 is no multiple of 2"])
     assert (record["status"], record["reasons"]) == ("infeasible", ["k 3 is no multiple of 2"])
     assert record["aggregate_tps"] is None
+
+
+def test_a_server_that_ran_another_k_makes_the_cell_mislabelled(tmp_path: Path) -> None:
+    record = record_of(tmp_path, replace(SPECULATING, resolved={"k": 1}), "mtp", 2)
+    assert (record["status"], record["failure_class"]) == ("mislabelled", "mislabelled")
+    assert record["failure_cause"] == "k: asked 2, the server resolved 1"
+    assert len(record["reasons"]) == 1
+    assert record["reasons"][0].startswith(
+        "k: asked 2, the server resolved 1 (server log line 3: speculative_config="
+    )
+    assert "num_spec_tokens=1" in record["failure_root_line"]
+    assert "scripts.forget" in record["failure_fix"]
+    # Kept for whoever wants to know what was measured; no table ranks it.
+    assert record["completed"] == 10
+    assert record["aggregate_tps"] > 0
+    assert (record["resolved_method"], record["resolved_k"]) == ("mtp", 1)
+
+
+@pytest.mark.parametrize(
+    ("resolved", "method", "k", "what"),
+    [
+        ({"method": "none", "k": 0}, "mtp", 2, "speculation"),
+        ({"method": "mtp", "k": 2}, "none", 0, "speculation"),
+        ({"method": "eagle"}, "mtp", 2, "method"),
+        ({"max_model_len": 512}, "mtp", 2, "max_model_len"),
+    ],
+)
+def test_every_kind_of_mislabelling_is_seen(
+    tmp_path: Path, resolved: dict, method: str, k: int, what: str
+) -> None:
+    truth = replace(SPECULATING if k else Truth(), resolved=resolved)
+    record = record_of(tmp_path, truth, method, k)
+    assert record["status"] == "mislabelled"
+    assert record["failure_cause"].startswith(f"{what}: asked ")
+
+
+def test_a_method_by_another_name_is_no_mislabelling(tmp_path: Path) -> None:
+    subject, config = cell("mtp-tuned", 2), '{"method":"mtp","num_speculative_tokens":2}'
+    argv = ["vllm", "serve", "models/smollm2", "--speculative-config", config]
+    truth = replace(SPECULATING, resolved={"method": "mtp"}, extra={"identity": {"argv": argv}})
+    record = record_from_evidence(write_evidence(tmp_path, subject, truth), subject)
+    assert (record["status"], record["notes"]) == ("measured", [])
+
+
+def test_lost_requests_are_told_after_the_mislabelling(tmp_path: Path) -> None:
+    record = record_of(tmp_path, Truth(failed=3, resolved={"max_model_len": 512}))
+    assert record["status"] == "mislabelled"
+    assert [reason.split()[0] for reason in record["reasons"]] == ["max_model_len:", "5", "the"]
+
+
+def test_a_failed_cell_is_failed_whatever_its_server_resolved(tmp_path: Path) -> None:
+    record = record_of(tmp_path, Truth(failure=STARTUP_FAILURE, resolved={"max_model_len": 512}))
+    assert record["status"] == "failed"
+
+
+def test_what_nothing_confirms_is_noted(tmp_path: Path) -> None:
+    record = record_of(tmp_path / "a", replace(SPECULATING, log=False), "mtp", 2)
+    assert record["status"] == "measured"
+    # The counters have two positions, which confirms k.
+    assert record["notes"] == [
+        "there is no server log to confirm what was asked: method, max_model_len, model"
+    ]
+    config = ["--max-num-seqs", "8"]
+    truth = Truth(extra={"identity": {"argv": ["vllm", "serve", "models/smollm2", *config]}})
+    record = record_of(tmp_path / "b", truth)
+    assert record["notes"] == ["the server log does not confirm what was asked: max-num-seqs"]
+
+
+def test_how_the_server_ran_is_in_the_record(tmp_path: Path) -> None:
+    record = record_of(tmp_path, Truth())
+    assert (record["enforce_eager"], record["kv_cache_dtype"]) == (True, "auto")
+    assert record["async_scheduling"] is None
+    assert absent(record)["async_scheduling"] == "no line of this kind in the log"
+
+
+def test_requests_held_back_by_the_scheduler_are_noted(tmp_path: Path) -> None:
+    def spoil(folder: Path) -> None:
+        path = folder / "server.log.gz"
+        log = gzip.decompress(path.read_bytes()).decode()
+        log = log.replace("Running: 8 reqs, Waiting: 0 reqs", "Running: 2 reqs, Waiting: 6 reqs")
+        path.write_bytes(gzip.compress(log.encode()))
+        seal(folder)
+
+    subject = cell(concurrency=8)
+    record = record_from_evidence(write_evidence(tmp_path, subject, spoil=spoil), subject)
+    assert record["notes"] == ["scheduler-limited: 2 of 8 run, KV only 0.1 %"]

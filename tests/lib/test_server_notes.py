@@ -10,7 +10,9 @@ from tests.lib.logs.helpers import parse, vllm
 from tests.lib.test_truth import HEALTHY, MTP, dump, report_of, spec
 
 
-def notes(log: str, asked: Asked = MTP, concurrency: int = 4, start: int | None = None, end: int | None = None):
+def notes(
+    log: str, asked: Asked = MTP, concurrency: int = 4, start: int | None = None, end: int | None = None
+):
     return server_notes(asked, parse(log), concurrency, start, end)
 
 
@@ -39,7 +41,7 @@ def test_settings_that_speculation_changes_are_remarks() -> None:
         "the baseline schedules asynchronously, this server does not: not the same scheduler (server log: Async "
         "scheduling not supported with ngram-based speculative decoding and will be disabled)",
         "the baseline keeps full CUDA graphs; part of a slow-down is this (server log: CUDAGraphMode.FULL is not "
-        "supported with spec-decode for attention backend FLASH_ATTN (support: UNIFORM_BATCH))",
+        "supported with spec-decode for attention backend FLASH_ATTN (support: UNIFORM_BATCH); ...)",
     ]
 
 
@@ -73,11 +75,15 @@ def test_k_that_varies_is_remarked() -> None:
 def test_a_forced_cache_that_was_asked_for_is_a_remark() -> None:
     log = dump(spec("mtp", 3)) + vllm("Overriding num_gpu_blocks=900 with num_gpu_blocks_override=100")
     (note,) = notes(log)
-    assert note.startswith("the KV cache size is forced, not measured: do not compare it (server log: Overriding")
+    assert note.startswith(
+        "the KV cache size is forced, not measured: do not compare it (server log: Overriding"
+    )
 
 
 def test_a_kernel_compiled_in_the_window_counts_only_there() -> None:
-    jit = vllm("Triton kernel JIT compilation during inference: _kernel. This causes a latency spike; consider")
+    jit = vllm(
+        "Triton kernel JIT compilation during inference: _kernel. This causes a latency spike; consider"
+    )
     before = dump(spec("mtp", 3)) + jit
     log = before + jit + jit
     assert notes(log, start=len(log), end=len(log) + 1) == []

@@ -17,7 +17,7 @@ KEY = key_of(IDENTITY)
 def fill(store: CellStore, key: str = KEY, status: str = "measured", retry: bool = False) -> Path:
     with store.writing(CELL, key) as folder:
         failure = None if status == "measured" else {"class": "unknown", "retry": retry}
-        manifest = {"key": key, "identity": IDENTITY, "status": status, "failure": failure}
+        manifest = {"key": key, "identity": IDENTITY, "status": status, "failure": failure, "retry": retry}
         (folder / "manifest.json").write_text(json.dumps(manifest))
         (folder / "requests.jsonl").write_text('{"index": 0}\n' * 3)
     return store.folder(CELL, key)

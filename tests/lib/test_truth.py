@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from scripts.lib.asked import Asked
-from scripts.lib.logs import LogReport, parse_path
+from scripts.lib.logs import LogReport, parse_chunks, parse_path
 from scripts.lib.logs.prometheus import difference
+from scripts.lib.server_config import CONFIG_FIELDS, server_config
+from scripts.lib.server_notes import server_notes
 from scripts.lib.truth import compare, same_checkpoint, unconfirmed
 from tests.lib.logs.helpers import parse, sglang, vllm
 
@@ -20,7 +23,9 @@ SWEEP = {**SMOL, "max-num-seqs": "8"}
 H200 = {"gpu-memory-utilization": "0.85", "mamba-cache-mode": "align", "load-format": "dummy"}
 
 
-def _smol(method: str, k: int, length: int = 2048, model: str = "smol135", flags: dict = SMOL, drafter: str = ""):
+def _smol(
+    method: str, k: int, length: int = 2048, model: str = "smol135", flags: dict = SMOL, drafter: str = ""
+):
     return Asked(method, k, length, model, {"model": drafter} if drafter else {}, flags)
 
 
@@ -175,7 +180,9 @@ def test_documented_renames_are_no_other_method(asked: str, resolved: str, same:
 
 
 def test_a_rename_that_the_log_announces_is_no_other_method() -> None:
-    log = vllm("method `hydra` is deprecated and replaced with `mtp`.", level="WARNING") + dump(spec("mtp", 3))
+    log = vllm("method `hydra` is deprecated and replaced with `mtp`.", level="WARNING") + dump(
+        spec("mtp", 3)
+    )
     assert whats(replace(MTP, method="hydra"), parse(log)) == []
 
 
@@ -222,14 +229,16 @@ def test_a_length_that_the_drafter_limited() -> None:
     )
     log = parse(dump(spec("mtp", 3)) + vllm(said, level="WARNING"))
     (found,) = compare(MTP, log)
-    assert (found.what, found.resolved, found.line_number) == ("max_model_len", "2048 (limited by the drafter)", 2)
+    assert (found.what, found.resolved, found.line_number) == (
+        "max_model_len",
+        "2048 (limited by the drafter)",
+        2,
+    )
     assert whats(replace(MTP, max_model_len=2048), log) == []
 
 
 def test_kv_blocks_that_were_forced_though_nobody_asked() -> None:
-    log = parse(
-        dump(spec("mtp", 3)) + vllm("Overriding num_gpu_blocks=900 with num_gpu_blocks_override=100")
-    )
+    log = parse(dump(spec("mtp", 3)) + vllm("Overriding num_gpu_blocks=900 with num_gpu_blocks_override=100"))
     (found,) = compare(MTP, log)
     assert found.words == (
         "num_gpu_blocks: asked the measured blocks, the server resolved 100 blocks (forced; 900 measured)"
@@ -295,3 +304,15 @@ def test_counters_tell_k_and_speculation_where_the_log_does_not() -> None:
     assert found.what == "speculation"
     assert compare(replace(MTP, method="none", k=0), None, counters(0, 0)) == []
     assert compare(MTP, None, difference("", "")) == []
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_log_cut_anywhere_contradicts_nothing(name: str) -> None:
+    (path,) = (path for path in LOGS.glob(f"{name}.log*") if path.suffix != ".json")
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    start = text.index(b"server_args=" if "sgl" in name else b"with config: ")
+    for cut in (*range(0, len(text), len(text) // 5), *range(start, start + 4000, 400)):
+        report = parse_chunks([text[:cut]])
+        assert compare(HEALTHY[name], report) == []
+        assert all(isinstance(note, str) for note in server_notes(HEALTHY[name], report, 4, 0, cut))
+        assert set(server_config(report)[0]) == set(CONFIG_FIELDS)

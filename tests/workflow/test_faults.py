@@ -37,6 +37,11 @@ def run_until(project, text, limit_s=60):
     return process
 
 
+def at_measured_prompts(**fault):
+    """The same fault of mtp at every measured prompt, and only there: start-up, gate and warm-up are well."""
+    return [fault | {"method": "mtp", "contains": text} for text in ("LRU", "intervals")]
+
+
 def everything_gone(project, process=None, limit_s=10):
     began = time.monotonic()
     wait_for(
@@ -152,7 +157,7 @@ def test_a_server_that_cannot_start_names_its_root_cause(project):
 
 
 def test_a_server_that_answers_500(project):
-    project.faults({"kind": "http_500", "method": "mtp", "from_request": 3})
+    project.faults(*at_measured_prompts(kind="http_500"))
     project.run(status=1)
     everything_gone(project)
     row = project.cell("mtp", 1)
@@ -172,7 +177,7 @@ def test_a_first_completion_that_fails_is_not_ready(project):
 
 @pytest.mark.parametrize("kind", ["hang_mid_stream", "close_early"])
 def test_single_requests_that_fail_are_kept_as_failed(project, kind):
-    project.faults({"kind": kind, "method": "mtp", "from_request": 4, "times": 1, "after_tokens": 5})
+    project.faults({"kind": kind, "method": "mtp", "contains": "LRU", "times": 1, "after_tokens": 5})
     project.run()
     row = project.cell("mtp", 1)
     assert row["status"] == "measured"
@@ -183,7 +188,7 @@ def test_single_requests_that_fail_are_kept_as_failed(project, kind):
 
 def test_a_server_that_hangs_for_good(project):
     project.save(measurement=project.matrix["measurement"] | {"stall_timeout_s": 1})
-    project.faults({"kind": "hang_mid_stream", "method": "mtp", "from_request": 3})
+    project.faults(*at_measured_prompts(kind="hang_mid_stream"))
     project.run(status=1, limit_s=180)
     everything_gone(project)
     assert project.cell("mtp", 1)["status"] == "failed"
@@ -212,7 +217,7 @@ def test_an_engine_that_dies_under_one_cell_costs_that_cell_alone(project):
         "exit_code": 0,
         "once": once,
     }
-    project.faults(fault | {"method": "mtp", "from_request": 4, "times": 1})
+    project.faults(fault | {"method": "mtp", "contains": "LRU", "times": 1})
     project.run(status=1)
     everything_gone(project)
     assert "the kernel lost its way" in project.cell("mtp", 1)["failure_root_line"]

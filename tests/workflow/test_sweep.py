@@ -67,6 +67,26 @@ def test_more_is_measured_alone_and_the_rest_comes_from_the_store(project):
     assert len(project.cells()) == 2
 
 
+def test_a_deleted_store_is_measured_again_although_results_are_there(project):
+    project.save(method=[{"name": "none"}])
+    project.run()
+    shutil.rmtree(project.folder / "store")
+    project.run()
+    assert project.measured == ["none len1024 c1", "none len1024 c4"]
+
+
+def test_many_cells_of_one_boot_do_not_wait_for_those_that_cannot_start_yet(project):
+    """Snakemake's pool is one worker short for a large group: the last cells start when others end."""
+    project.save(method=[{"name": "none"}], concurrency=[1, 2, 3, 4, 5, 6, 7, 8])
+    output = project.run()
+    assert len(project.measured) == 8
+    ready, first = (
+        next(line for line in output.splitlines() if words in line) for words in (": ready", ": warming")
+    )
+    seconds = [int(line[3:5]) * 60 + int(line[6:8]) for line in (ready, first)]
+    assert (seconds[1] - seconds[0]) % 3600 < 20
+
+
 def test_one_cell_is_measured_alone_with_one_boot(project):
     project.run(CELL)
     assert project.measured == ["mtp k3 len1024 c4"]

@@ -20,7 +20,7 @@ rule measure_cell:
     threads: 0
     params:
         spec=lambda wildcards: PLAN.measure_spec(Cell.from_axes(wildcards)).to_json(),
-        attempt=lambda wildcards: PLAN.attempt(Cell.from_axes(wildcards)),
+        attempt=lambda wildcards: PLAN.attempt(Cell.from_axes(wildcards), Path(POINTER.format_map(wildcards))),
     message:
         "Measuring {wildcards.method} k{wildcards.k} {wildcards.scenario} at concurrency {wildcards.concurrency}"
     shell:

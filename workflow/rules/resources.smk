@@ -44,6 +44,8 @@ rule build_engine_extra:
         f"{RESULTS}/logs/resources/{{engine_env}}.{{extra}}.log",
     conda:
         WORKFLOW_ENV
+    resources:
+        gpu=1,  # fitting beside a measurement would slow it
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
@@ -59,18 +61,21 @@ rule build_model:
             f"resources/models/{need}/ready.json" for need in ARTIFACTS[wildcards.artifact].needs
         ],
         engine=f"{MODEL_BUILDER}/ready.json",
-        source=str(ROOT / "envs/smollm2.txt"),
+        files=lambda wildcards: [str(ROOT / file) for file in ARTIFACTS[wildcards.artifact].files],
     output:
         ready="resources/models/{artifact}/ready.json",
     log:
         f"{RESULTS}/logs/resources/{{artifact}}.log",
     conda:
         WORKFLOW_ENV
+    resources:
+        gpu=1,  # fitting beside a measurement would slow it
     params:
         engine=lambda wildcards, input: Path(input.engine).parent,
         models=lambda wildcards, output: Path(output.ready).parent.parent,
+        version=lambda wildcards: ARTIFACTS[wildcards.artifact].version,
     message:
         "Building the model {wildcards.artifact} (once)"
     shell:
         'exec "$SPECDEC_PYTHON" -m scripts.build_model --artifact {wildcards.artifact} --engine {params.engine:q} '
-        "--models {params.models:q} --source {input.source:q} --log {log:q}"
+        "--models {params.models:q} --log {log:q}"

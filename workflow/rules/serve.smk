@@ -25,4 +25,4 @@ rule serve:
     shell:
         # exec: the SIGTERM that ends a service must reach the supervisor, not a shell around it
         'exec "$SPECDEC_PYTHON" -m scripts.serve --launch {params.launch:q} --label {params.label:q} '
-        "--boot {params.boot:q} --cells {params.cells} --endpoint {output.endpoint:q} --log {log:q}"
+        "--boot {params.boot:q} --cells {params.cells} --parent $PPID --endpoint {output.endpoint:q} --log {log:q}"

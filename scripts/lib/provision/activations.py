@@ -1,7 +1,8 @@
-"""What the model itself answers to the fitting prompts, with its states: all that fitting a head needs (runs on an engine's Python).
+"""What the model answers to the fitting prompts, with its states: all that fitting a head needs.
 
-Written as activations.npz: `tokens` [prompts, places] int32, `hidden` and `last_input` [prompts, places, width] float32 (the final
-state and the last layer's input at the place that chose the token), `lengths` [prompts] int32 (places up to the end of the answer).
+Written as activations.npz: `tokens` [prompts, places] int32; `hidden` and `last_input` [prompts, places, width] float32, the
+last layer's output (before the final norm) and input at the place that chose the token; `lengths` [prompts] int32, the places
+up to the end of the answer. `build` runs on an engine's Python.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ def build(models: Path, out: Path, say: Callable[[str], None]) -> dict[str, obje
 
 
 def _states(model: Any, sequences: Any, mask: Any, prompt_places: int) -> tuple[np.ndarray, np.ndarray]:
-    """Final states and last-layer inputs at the places that chose the answer's tokens."""
+    """Outputs and inputs of the last layer at the places that chose the answer's tokens. The model loses its final norm."""
     import torch
 
-    final, before = [], []
+    model.model.norm = torch.nn.Identity()
+    after, before = [], []
     mask = torch.cat([mask, mask.new_ones(len(sequences), sequences.shape[1] - prompt_places)], dim=1)
     positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
     with torch.inference_mode():
@@ -74,6 +76,6 @@ def _states(model: Any, sequences: Any, mask: Any, prompt_places: int) -> tuple[
                 position_ids=positions[rows],
                 output_hidden_states=True,
             ).hidden_states
-            final.append(states[-1][:, prompt_places - 1 : -1].float())
+            after.append(states[-1][:, prompt_places - 1 : -1].float())
             before.append(states[-2][:, prompt_places - 1 : -1].float())
-    return torch.cat(final).numpy(), torch.cat(before).numpy()
+    return torch.cat(after).numpy(), torch.cat(before).numpy()

@@ -7,21 +7,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Artifact:
-    """`module` has `build(models, out, say)`: it fills the folder `out` and returns facts to keep. It runs on the engine's Python.
+    """`module` has `build(models, out, say)`: it fills the folder `out` and returns facts to keep, on the engine's Python.
 
-    `needs` are other artifacts; raise `version` when the module makes something else of the same needs.
+    `needs` are other artifacts, `files` are files of the repository that it is made from. Raise `version` when the module
+    makes something else of the same.
     """
 
     about: str
     module: str
     needs: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     version: str = "1"
 
 
+PACKAGE = "envs/smollm2.txt"
+PROMPTS = "scripts/lib/provision/fitting_prompts.txt"
+
 ARTIFACTS = {
-    "smollm2": Artifact("SmolLM2-135M-Instruct as a checkpoint", "plain_model"),
+    "smollm2": Artifact("SmolLM2-135M-Instruct as a checkpoint", "plain_model", files=(PACKAGE,)),
     "smollm2-activations": Artifact(
-        "what the model answers to the fitting prompts, and its states", "activations", ("smollm2",)
+        "what the model answers to the fitting prompts, and its states",
+        "activations",
+        ("smollm2",),
+        (PROMPTS,),
+        version="2",
     ),
     "smollm2-mimo": Artifact(
         "the model in MiMo form with a fitted multi-token-prediction head",
@@ -34,7 +43,7 @@ ARTIFACTS = {
     ),
 }
 SOURCE = "smollm2"
-"""The artifact that comes from a package; all others come from artifacts."""
+"""The artifact that comes from the package; all others come from artifacts."""
 
 
 def artifact_named(name: str) -> Artifact:

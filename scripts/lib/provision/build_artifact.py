@@ -1,4 +1,4 @@
-"""Fill a folder with one artifact. Run by the engine's Python: `python -m scripts.lib.provision.build_artifact NAME --models M --out O`.
+"""Fill a folder with one artifact. The engine's Python runs this as a module.
 
 Standard output has `STATUS text` while it works and `FACTS json` at the end.
 """

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from scripts.lib import guard, progress
@@ -97,15 +98,15 @@ def _end(process: subprocess.Popen) -> None:
         process.wait()
 
 
-class _terminable:
+@contextmanager
+def _terminable() -> Iterator[None]:
     """SIGTERM raises SystemExit inside, so that `finally` clauses run."""
 
-    def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGTERM, self._exit)
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
-
-    @staticmethod
-    def _exit(number: int, _frame: object) -> None:
+    def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

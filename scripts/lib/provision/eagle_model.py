@@ -1,4 +1,8 @@
-"""An EAGLE head fitted to the chat model (runs on an engine's Python). Embeddings and output layer are the target's."""
+"""An EAGLE head for the chat model in MiMo form (runs on an engine's Python).
+
+Embeddings and output layer are the target's. It does not fit the plain model: vLLM's MiMo hands states to heads before the
+final norm, its Llama after it.
+"""
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
 """Adds a package that has no wheels to a built engine environment, without touching what is in it.
 
-suffix decoding needs arctic-inference, whose build wants torch: built in isolation it would fetch a torch of its own, several GB.
-Here it builds beside the engine's torch, with build tools in a folder that is removed afterwards.
+suffix decoding needs arctic-inference, whose build wants torch: in isolation it would fetch a torch of its own, several GB.
+Here it is compiled beside the engine's torch, with build tools in a folder that is removed afterwards.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from scripts.lib import progress
-from scripts.lib.provision.command import ProvisionError, run
-from scripts.lib.provision.engine_env import engine_python, install, pip_environment
+from scripts.lib.provision.command import ProvisionError
+from scripts.lib.provision.environment import Environment, last_line
 from scripts.lib.provision.requirements import digest, requirement_lines, requirements_digest
 from scripts.lib.provision.seal import READY, empty, seal, sealed_facts, write_json
 
@@ -26,58 +25,53 @@ _HEADERS = (
 
 
 def build_extra(extra: str, requirements: Path, build_requirements: Path, folder: Path, log: Path) -> None:
-    """Add `extra` to the environment `folder` and write {extra}.json there. Raises ProvisionError when it cannot be built."""
-    label = f"adding {extra} to {folder.name}"
-    seal_name = f"sealed-{extra}.json"
+    """Add `extra` to the environment `folder`, with {extra}.json there; only that file if it is in it already.
+
+    Raises ProvisionError when it cannot be built.
+    """
+    environment = Environment(folder, f"adding {extra} to {folder.name}", log)
     engine = (folder / READY).read_text(encoding="utf-8")
     recipe = digest([engine, requirements_digest(requirements), requirements_digest(build_requirements)])
+    seal_name = f"sealed-{extra}.json"
     facts = sealed_facts(folder, recipe, seal_name)
     if facts is not None:
         progress.say(f"{extra} is in {folder.name} already; nothing to install")
     else:
-        _check_compiler(extra, folder)
+        _check_compiler(extra, environment)
         (folder / seal_name).unlink(missing_ok=True)
-        _build(extra, requirements, build_requirements, folder, log, label)
+        _build(extra, environment, requirements, build_requirements)
         facts = {"packages": requirement_lines(requirements.read_text(encoding="utf-8"))}
         seal(folder, recipe, facts, seal_name)
     write_json(folder / f"{extra}.json", facts)
 
 
-def _check_compiler(extra: str, folder: Path) -> None:
-    wanting = (
-        []
-        if shutil.which(os.environ.get("CXX", "c++"))
-        else ["a C++ compiler (Debian and Ubuntu: apt install g++)"]
-    )
-    headers = subprocess.run(
-        [engine_python(folder), "-c", _HEADERS], capture_output=True, text=True, check=False
-    )
-    if headers.stdout.strip() != "True":
+def _check_compiler(extra: str, environment: Environment) -> None:
+    wanting = []
+    if not shutil.which(os.environ.get("CXX", "c++")):
+        wanting.append("a C++ compiler (Debian and Ubuntu: apt install g++)")
+    _, output = environment.run("looking for Python's headers", "-c", _HEADERS)
+    if last_line(output) != "True":
         wanting.append("Python's C headers (Debian and Ubuntu: apt install python3-dev)")
     if wanting:
         raise ProvisionError(
-            f"the method {extra} needs {' and '.join(wanting)}, because its package has to be compiled here. Install that, or "
-            f"take {extra} out of `method` in the config."
+            f"the method {extra} needs {' and '.join(wanting)}, as its package is compiled here. Install that, or take "
+            f"{extra} out of `method` in the config."
         )
 
 
-def _build(
-    extra: str, requirements: Path, build_requirements: Path, folder: Path, log: Path, label: str
-) -> None:
-    tools = folder / f"build-tools-{extra}"
+def _build(extra: str, environment: Environment, requirements: Path, build_requirements: Path) -> None:
+    tools = environment.folder.absolute() / f"build-tools-{extra}"
     empty(tools)
     needed = requirement_lines(build_requirements.read_text(encoding="utf-8"))
-    install(folder, log, label, "--no-deps", "--target", str(tools), *needed, packages=len(needed))
-    environment = pip_environment(os.environ)
-    environment["PYTHONPATH"] = str(tools.absolute())
-    environment["PATH"] = os.pathsep.join(
-        [str(tools.absolute() / "bin"), environment.get("PATH", os.defpath)]
-    )
-    progress.say(f"{label}: compiling, about half a minute; log: {log}")
-    arguments = ["--no-deps", "--no-build-isolation", "--requirement", str(requirements)]
-    install(folder, log, label, *arguments, packages=1, environment=environment)
+    environment.install("--no-deps", "--target", str(tools), *needed, packages=len(needed))
+    variables = {
+        "PYTHONPATH": str(tools),
+        "PATH": os.pathsep.join([str(tools / "bin"), os.environ.get("PATH", os.defpath)]),
+    }
+    progress.say(f"{environment.label}: compiling, about half a minute; log: {environment.log}")
+    arguments = ("--no-deps", "--no-build-isolation", "--requirement", str(requirements))
+    environment.install(*arguments, packages=1, variables=variables)
     shutil.rmtree(tools)
-    command = [str(engine_python(folder)), "-c", VERIFY[extra]]
-    status, output = run(command, log, label, lambda _: "importing it once", pip_environment(os.environ))
+    status, output = environment.run("importing it once", "-c", VERIFY[extra])
     if status:
-        raise ProvisionError(f"{label} failed: {output.strip().splitlines()[-1]} (log: {log})")
+        raise environment.failed(last_line(output))

@@ -51,10 +51,14 @@ class Activations:
 
 @dataclass(frozen=True)
 class Target:
-    """What of the target model a head is built around: embeddings (also its output layer), final norm, last layer's gates."""
+    """What of the target model a head is built around. `embedding` and `output` are [vocabulary, width].
+
+    A state is the last layer's output before the final norm, and `output` gives logits for a state of any length: the final
+    norm's weight is in it. MiMo models hand such states to their heads.
+    """
 
     embedding: Array
-    final_norm: Array
+    output: Array
     gates: Gates
 
     def mtp_features(self, hidden: Array, tokens: Array) -> Array:
@@ -68,37 +72,39 @@ class Target:
 
 
 def fit_mtp(target: Target, activations: Activations) -> tuple[Head, list[float]]:
-    """A head whose output passes through the final norm, and its acceptance on held-out prompts (`accepted_share`).
+    """A head whose output is normalized, and its acceptance on held-out prompts (`accepted_share`).
 
-    It estimates the input of the target's last layer first, which is what that layer's gates are made for. The final norm
-    takes out each row's length, so rows count by their direction: errors are relative to the length.
+    It estimates the input of the target's last layer first, which is what that layer's gates are made for.
     """
     fitted, held_out = activations.split()
     hidden, tokens, next_hidden, next_input = fitted.pairs()
-    length = np.sqrt(np.mean(np.square(next_input), axis=-1))
-    direction = rms_normalized(next_hidden / target.final_norm, target.gates.eps)
+    length = _length(next_input)
+    direction = rms_normalized(next_hidden, target.gates.eps)
     features = target.mtp_features(hidden, tokens)
+    # Only the direction counts in the end: an error weighs by its share of the length.
     head = fit_head(features, next_input, direction * length[:, None], target.gates, 1 / length)
 
     def step(state: Array, token: Array) -> Array:
-        estimate = head.predict(target.mtp_features(state, token))
-        return rms_normalized(estimate, target.gates.eps) * target.final_norm
+        return rms_normalized(head.predict(target.mtp_features(state, token)), target.gates.eps)
 
     return head, judge(step, target, held_out)
 
 
 def fit_eagle(target: Target, activations: Activations) -> tuple[Head, list[float]]:
-    """A head whose output is the next final state itself, and its acceptance on held-out prompts (`accepted_share`)."""
+    """A head whose output is the next state itself, and its acceptance on held-out prompts (`accepted_share`)."""
     fitted, held_out = activations.split()
     hidden, tokens, next_hidden, _ = fitted.pairs()
-    head = fit_head(target.eagle_features(hidden, tokens), next_hidden, next_hidden, target.gates)
+    features = target.eagle_features(hidden, tokens)
+    head = fit_head(features, next_hidden, next_hidden, target.gates, 1 / _length(next_hidden))
     return head, judge(
         lambda state, token: head.predict(target.eagle_features(state, token)), target, held_out
     )
 
 
 def judge(step: Callable[[Array, Array], Array], target: Target, held_out: Activations) -> list[float]:
-    shares = accepted_share(
-        step, target.embedding, held_out.hidden, held_out.tokens, held_out.lengths, JUDGED_K
-    )
+    shares = accepted_share(step, target.output, held_out.hidden, held_out.tokens, held_out.lengths, JUDGED_K)
     return [round(share, 4) for share in shares]
+
+
+def _length(states: Array) -> Array:
+    return np.sqrt(np.mean(np.square(states), axis=-1))

@@ -43,17 +43,21 @@ def layer_weights(weights: Mapping[str, Any], layer: int) -> Weights:
     }
 
 
-def mimo_form(weights: Mapping[str, Any], head: Mapping[str, Any], zeros: Zeros) -> Weights:
+def mimo_form(
+    weights: Mapping[str, Any], head: Mapping[str, Any], output: Any, zeros: Zeros, ones: Zeros
+) -> Weights:
     """A Llama checkpoint as MiMo with `head` as its multi-token-prediction layer: biases of zero, an output layer of its own.
 
-    `head` has the layer's weights by their names within it, biases excepted.
+    `head` has the layer's weights by their names within it, biases excepted. `output` is the output layer with the final
+    norm's weight multiplied in: the norm is left without one, so that states mean the same before and after it, and a head
+    that is fed its own normalized output sees what it is used to.
     """
     result = dict(weights) | {f"model.mtp_layers.0.{name}": value for name, value in head.items()}
     for name, value in list(result.items()):
         stem, _, kind = name.rpartition(".")
         if kind == "weight" and stem.endswith(_ATTENTION):
             result[f"{stem}.bias"] = zeros(len(value))
-    return result | {"lm_head.weight": weights["model.embed_tokens.weight"]}
+    return result | {"lm_head.weight": output, "model.norm.weight": ones(len(weights["model.norm.weight"]))}
 
 
 def mimo_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,21 +72,19 @@ def mimo_config(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def mtp_head(
-    layer: Mapping[str, Any], final_norm: Any, projection: Any, down: Any, zeros: Zeros, ones: Zeros
-) -> Weights:
-    """A MiMo prediction layer that computes final_norm(head(rms_norm(hidden), rms_norm(embedding))).
+def mtp_head(layer: Mapping[str, Any], projection: Any, down: Any, zeros: Zeros, ones: Zeros) -> Weights:
+    """A MiMo prediction layer that computes rms_norm(head(rms_norm(hidden), rms_norm(embedding))).
 
     It is the target's last layer with attention silenced (its output projection is zero) and the fitted `projection` and `down`.
     """
-    width = len(final_norm)
+    width = len(down)
     return dict(layer) | {
         "self_attn.o_proj.weight": zeros(width, width),
         "mlp.down_proj.weight": down,
         "input_proj.weight": projection,
         "hidden_layernorm.weight": ones(width),
         "token_layernorm.weight": ones(width),
-        "final_layernorm.weight": final_norm,
+        "final_layernorm.weight": ones(width),
     }
 
 

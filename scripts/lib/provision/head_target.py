@@ -21,7 +21,6 @@ def read_target(folder: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str,
         as_array(last["post_attention_layernorm.weight"]),
         config["rms_norm_eps"],
     )
-    target = Target(
-        as_array(weights["model.embed_tokens.weight"]), as_array(weights["model.norm.weight"]), gates
-    )
+    embedding = as_array(weights["model.embed_tokens.weight"])
+    target = Target(embedding, embedding * as_array(weights["model.norm.weight"]), gates)
     return weights, config, last, target

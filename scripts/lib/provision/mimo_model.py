@@ -19,7 +19,9 @@ def build(models: Path, out: Path, say: Callable[[str], None]) -> dict[str, obje
     say("fitting the prediction head")
     head, acceptance = fit_mtp(target, Activations.read(models / "smollm2-activations" / activations.FILE))
     say("writing the checkpoint")
-    layer = forms.mtp_head(last, weights["model.norm.weight"], head.projection, head.down, zeros, ones)
-    write_checkpoint(out, forms.mimo_form(weights, layer, zeros), forms.mimo_config(config))
+    layer = forms.mtp_head(last, head.projection, head.down, zeros, ones)
+    write_checkpoint(
+        out, forms.mimo_form(weights, layer, target.output, zeros, ones), forms.mimo_config(config)
+    )
     copy_tokenizer(models / "smollm2", out)
     return {"held_out_acceptance": acceptance}

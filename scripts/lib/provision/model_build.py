@@ -9,60 +9,50 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scripts.lib import progress
-from scripts.lib.provision.activations import PROMPTS, fitting_prompts
-from scripts.lib.provision.artifacts import SOURCE, Artifact, artifact_named
+from scripts.lib.provision.artifacts import PACKAGE, SOURCE, Artifact, artifact_named
 from scripts.lib.provision.checkpoint import WEIGHTS
-from scripts.lib.provision.command import ProvisionError, run
-from scripts.lib.provision.engine_env import engine_python, install, pip_environment
+from scripts.lib.provision.command import run
+from scripts.lib.provision.environment import Environment, inherited, last_line
 from scripts.lib.provision.plain_model import SOURCE_FOLDER
 from scripts.lib.provision.requirements import digest, requirement_lines, requirements_digest
 from scripts.lib.provision.seal import READY, checksums, empty, seal, sealed_facts, write_json
 
 
-def build_model(name: str, engine: Path, models: Path, source: Path, root: Path, log: Path) -> None:
+def build_model(name: str, engine: Path, models: Path, root: Path, log: Path) -> None:
     """Make `models`/`name` with ready.json in it; only that file if the folder is whole and made from the same.
 
-    `engine` is the environment to build with, `source` the requirement file of the package that has the model, `root` the
-    folder that has this package's `scripts`. Raises ProvisionError when it cannot be built.
+    `engine` is the environment to build with, `root` the repository: this package and the artifacts' files are in it.
+    Raises ProvisionError when it cannot be built.
     """
     artifact, folder = artifact_named(name), models / name
     made_of = {need: _content(models / need) for need in artifact.needs}
-    recipe = _recipe(name, artifact, made_of, source)
+    recipe = _recipe(artifact, made_of, root)
     facts = sealed_facts(folder, recipe)
     if facts is not None and checksums(folder) == facts["files"]:
         progress.say(f"{name} is built already")
     else:
-        label = f"building {name}, {artifact.about}"
-        progress.say(f"{label}; log: {log}")
-        facts = _build(name, engine, models, source, root, log)
+        environment = Environment(engine, f"building {name}", log)
+        progress.say(f"{environment.label}: {artifact.about}; log: {log}")
+        facts = _build(name, environment, models, root)
         seal(folder, recipe, facts)
         progress.say(f"{name} is ready{_acceptance(facts)}")
     write_json(folder / READY, facts)
 
 
-def _build(name: str, engine: Path, models: Path, source: Path, root: Path, log: Path) -> dict[str, object]:
+def _build(name: str, environment: Environment, models: Path, root: Path) -> dict[str, object]:
     aside, folder = models / f".{name}.incoming", models / name
     empty(aside)
-    label = f"building {name}"
     if name == SOURCE:
-        packages = requirement_lines(source.read_text(encoding="utf-8"))
-        install(
-            engine,
-            log,
-            label,
-            "--no-deps",
-            "--target",
-            str(aside / SOURCE_FOLDER),
-            *packages,
-            packages=len(packages),
-        )
-    command = [str(engine_python(engine)), "-m", "scripts.lib.provision.build_artifact", name]
-    command += ["--models", str(models), "--out", str(aside)]
-    status, output = run(command, log, label, _status, _environment(root))
+        packages = requirement_lines((root / PACKAGE).read_text(encoding="utf-8"))
+        unpacked = str(aside / SOURCE_FOLDER)
+        environment.install("--no-deps", "--target", unpacked, *packages, packages=len(packages))
+    module = "scripts.lib.provision.build_artifact"
+    command = [str(environment.python), "-m", module, name, "--models", str(models), "--out", str(aside)]
+    status, output = run(command, environment.log, environment.label, _status, _variables(root))
     if status:
-        raise ProvisionError(f"{label} failed: {_reason(output)} (log: {log})")
+        raise environment.failed(_reason(output))
     shutil.rmtree(aside / SOURCE_FOLDER, ignore_errors=True)
-    made = json.loads(output.rpartition("\nFACTS ")[2].splitlines()[0])
+    made = json.loads(output.rpartition("FACTS ")[2].splitlines()[0])
     files = checksums(aside)
     empty(folder)
     folder.rmdir()
@@ -75,25 +65,20 @@ def _build(name: str, engine: Path, models: Path, source: Path, root: Path, log:
     }
 
 
-def _environment(root: Path) -> dict[str, str]:
-    return pip_environment(os.environ) | {
+def _variables(root: Path) -> dict[str, str]:
+    return inherited(os.environ) | {
         "PYTHONPATH": str(root),
-        "PYTHONUNBUFFERED": "1",
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "TRANSFORMERS_VERBOSITY": "error",
-        # Waiting threads that spin would stall all others on a machine with other work.
+        # Threads that spin while they wait stall all others on a machine that has other work.
         "OMP_WAIT_POLICY": "PASSIVE",
     }
 
 
-def _recipe(name: str, artifact: Artifact, made_of: Mapping[str, str], source: Path) -> str:
-    parts = [artifact.module, artifact.version, *_flat(made_of)]
-    if name == SOURCE:
-        parts.append(requirements_digest(source))
-    if artifact.module == "activations":
-        parts += fitting_prompts(PROMPTS)
-    return digest(parts)
+def _recipe(artifact: Artifact, made_of: Mapping[str, str], root: Path) -> str:
+    files = [requirements_digest(root / file) for file in artifact.files]
+    return digest([artifact.module, artifact.version, *_flat(made_of), *files])
 
 
 def _content(folder: Path) -> str:
@@ -112,12 +97,7 @@ def _status(output: str) -> str:
 def _reason(output: str) -> str:
     if "No space left on device" in output:
         return "the disk is full. Free some space under resources/."
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return (
-        lines[-1]
-        if lines
-        else "no output; it may have been killed for lack of memory (about 3 GiB are needed)"
-    )
+    return last_line(output)
 
 
 def _acceptance(facts: Mapping[str, object]) -> str:

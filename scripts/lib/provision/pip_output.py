@@ -58,8 +58,8 @@ def failure(output: str) -> str:
         return "the disk is full. Free some space under resources/, in pip's cache and in the temporary folder (TMPDIR)."
     if no_network(output):
         return (
-            "pip cannot reach its package index. Check the network and pip's settings (`pip config list`: index-url, proxy, cert); "
-            "nothing half-built is left behind, so run the same command again."
+            "pip cannot reach its package index. Check the network and pip's settings (`pip config list`: index-url, proxy, "
+            "cert), then run the same command again; what is half-built starts over."
         )
     if requirement := missing(output):
         return (

@@ -1,4 +1,4 @@
-"""Finished folders: sealed last and in one step, and recognised later, so that nothing half-built is used and nothing good rebuilt.
+"""Finished folders: sealed last and in one step, so that nothing half-built is used and nothing whole is built again.
 
 sealed.json   what the folder was made from (`recipe`, a digest) and what is in it; the builder's own memory
 ready.json    the same facts, for the workflow: Snakemake deletes it before a job, and a good folder only writes it again

@@ -29,8 +29,10 @@ def acceptance_table(cells: pl.DataFrame) -> pl.DataFrame:
     each position."""
     speculating = usable(cells).filter(pl.col("method") != BASELINE)
     rows = over_repeats(speculating, _KEYS, _SCALARS, pl.col("acceptance_length").is_not_null())
-    sources = speculating.filter(pl.col("acceptance_length").is_not_null()).group_by(_KEYS).agg(
-        pl.col("acceptance_source").drop_nulls().unique().sort().str.join(", ").replace("", None)
+    sources = (
+        speculating.filter(pl.col("acceptance_length").is_not_null())
+        .group_by(_KEYS)
+        .agg(pl.col("acceptance_source").drop_nulls().unique().sort().str.join(", ").replace("", None))
     )
     return in_reading_order(
         rows.join(_by_position(speculating), on=_KEYS, how="left").join(sources, on=_KEYS, how="left")

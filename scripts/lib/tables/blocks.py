@@ -42,11 +42,15 @@ def server_table(cells: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     """One row per server for facts of a boot: the first value among the cells of each boot, then the median
     over boots."""
     boot = (*SERVER_BLOCK, *METHOD, "repeat")
-    boots = usable(cells).group_by(boot, maintain_order=True).agg(
-        *(pl.col(name).drop_nulls().first() for name in metrics),
-        # A boot that gave one measured cell did start, whatever became of its other cells.
-        pl.col("status").sort_by(pl.col("status") != "measured", maintain_order=True).first(),
-        pl.col("completed", "requests").first(),
+    boots = (
+        usable(cells)
+        .group_by(boot, maintain_order=True)
+        .agg(
+            *(pl.col(name).drop_nulls().first() for name in metrics),
+            # A boot that gave one measured cell did start, whatever became of its other cells.
+            pl.col("status").sort_by(pl.col("status") != "measured", maintain_order=True).first(),
+            pl.col("completed", "requests").first(),
+        )
     )
     known = pl.any_horizontal(pl.col(name).is_not_null() for name in metrics)
     rows = over_repeats(boots, (*SERVER_BLOCK, *METHOD), metrics, known)

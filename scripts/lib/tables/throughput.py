@@ -45,7 +45,9 @@ def throughput_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown, one pipe table per block."""
     lines = markdown.paragraph(f"{_CAPTION} {repeats_note(table)}")
     if table["partial"].any():
-        lines += markdown.paragraph(f"{_PARTIAL} some requests failed, or repeats gave no result: see failures.md.")
+        lines += markdown.paragraph(
+            f"{_PARTIAL} some requests failed, or repeats gave no result: see failures.md."
+        )
     for block, rows in blocks_of(table, CELL_BLOCK):
         lines += ["", markdown.heading(block), "", *_block(rows)]
     return lines

@@ -8,7 +8,7 @@ from scripts.lib.tables import markdown
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
 from scripts.lib.tables.cells import cells_table
 from tests.evidence_factory import cell
-from tests.record_factory import failed, measured
+from tests.record_factory import failed, measured, mislabelled
 
 
 def speculating(k: int, length: float, positions: list[float], repeat: int = 1) -> dict:
@@ -84,3 +84,20 @@ def test_types_do_not_depend_on_the_outcome(records: list[dict]) -> None:
 def test_a_failed_cell_shows_its_status() -> None:
     lines = acceptance_text(acceptance_table(cells_table([failed(cell("mtp", 1))])))
     assert body(lines) == [["mtp", "1", "1", "failed", "-", "-"]]
+
+
+def test_a_mislabelled_cell_shows_its_status_and_no_figure() -> None:
+    wrong = mislabelled(
+        cell("mtp", 2),
+        10.0,
+        acceptance_length=1.9,
+        acceptance_rate=0.45,
+        acceptance_per_position=[0.9],
+        acceptance_source="metrics",
+    )
+    table = acceptance_table(cells_table([wrong]))
+    assert body(acceptance_text(table)) == [["mtp", "2", "1", "mislabelled", "-", "-"]]
+    assert table["acceptance_source"].to_list() == [None]
+    # Beside a good repeat it leaves no trace in the medians.
+    good = speculating(2, 1.7, [0.5, 0.2], repeat=2)
+    assert acceptance_table(cells_table([wrong, good]))["acceptance_per_position"].to_list() == [[0.5, 0.2]]

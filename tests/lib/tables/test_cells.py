@@ -12,13 +12,14 @@ from scripts.lib.cell import AXES
 from scripts.lib.metrics import METRICS
 from scripts.lib.tables.cells import SCHEMA, cells_table, flat, read_cells, write_cells
 from tests.evidence_factory import cell
-from tests.record_factory import damaged, failed, infeasible, measured
+from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
 
 RECORDS = {
     "empty": [],
     "all failed": [failed(cell()), failed(cell("mtp", 1))],
     "all infeasible": [infeasible(cell("mtp", 3))],
     "all damaged": [damaged(cell())],
+    "all mislabelled": [mislabelled(cell(), 20.0, async_scheduling=False, max_num_seqs=8, dtype="half")],
     "mixed": [
         measured(cell(), 20.0),
         measured(cell("mtp", 1), 30.0, acceptance_per_position=[0.8, 0.5], notes=["a; b"]),

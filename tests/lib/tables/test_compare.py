@@ -6,7 +6,7 @@ import pytest
 
 from scripts.lib.tables.cells import cells_table
 from tests.evidence_factory import cell
-from tests.record_factory import failed, measured
+from tests.record_factory import failed, measured, mislabelled
 
 
 def speedups(records: list[dict]) -> dict[tuple[str, int], float | None]:
@@ -70,6 +70,21 @@ def test_a_failed_baseline_gives_no_ratio_and_says_so() -> None:
     assert reason(records, "none") == "speedup: this cell has no usable throughput (status failed)"
 
 
+def test_a_mislabelled_cell_is_compared_with_nothing_and_is_no_baseline() -> None:
+    records = [
+        measured(cell("none"), 10.0),
+        mislabelled(cell("mtp", 3), 20.0),
+        measured(cell("mtp", 1), 15.0),
+    ]
+    table = cells_table(records)
+    assert table["speedup"].to_list() == [1.5, None, 1.0]
+    assert table["aggregate_tps"].to_list() == [15.0, 20.0, 10.0]
+    assert "speedup: this cell has no usable throughput (status mislabelled)" in table["absent"].to_list()[1]
+    records = [mislabelled(cell("none"), 10.0), measured(cell("mtp", 1), 20.0)]
+    assert speedups(records)["mtp", 1] is None
+    assert reason(records, "mtp") == "speedup: the `none` cell has no usable throughput (status mislabelled)"
+
+
 def test_a_baseline_of_zero_divides_nothing() -> None:
     records = [measured(cell("none"), 0.0), measured(cell("mtp", 1), 20.0)]
     assert speedups(records)["mtp", 1] is None
@@ -107,3 +122,16 @@ def test_kv_cache_is_not_compared_across_lengths() -> None:
         measured(cell("none", max_model_len=1024), 1.0, kv_cache_tokens=200),
     ]
     assert kv_changes(records) == [None, 0]
+
+
+def test_the_kv_cache_of_a_mislabelled_server_is_compared_with_nothing() -> None:
+    records = [
+        mislabelled(cell("eagle", 3), 1.0, kv_cache_tokens=100),
+        measured(cell("none"), 1.0, kv_cache_tokens=200),
+    ]
+    assert kv_changes(records) == [None, 0]
+    records = [
+        measured(cell("eagle", 3), 1.0, kv_cache_tokens=100),
+        mislabelled(cell("none"), 1.0, kv_cache_tokens=200),
+    ]
+    assert kv_changes(records) == [None, None]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scripts.lib.tables.cells import cells_table
-from scripts.lib.tables.failures import counts_line, failures_text
+from scripts.lib.tables.failures import closing_words, counts_line, failures_text
 from tests.evidence_factory import cell
-from tests.record_factory import damaged, failed, infeasible, measured
+from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
 
 
 def test_no_failures() -> None:
@@ -62,3 +62,31 @@ def test_remarks_are_listed_once_each() -> None:
 
 def test_one_cell_is_singular() -> None:
     assert counts_line(cells_table([failed(cell())])) == "1 of 1 cell has no usable result: 1 failed."
+
+
+def test_mislabelled_cells_have_a_section_with_asked_resolved_and_the_line() -> None:
+    records = [mislabelled(cell("mtp", 3, c), 10.0) for c in (1, 4)]
+    lines = failures_text(cells_table([*records, measured(cell(), 1.0)]))
+    assert lines[0] == "2 of 3 cells have no usable result: 2 mislabelled."
+    start = lines.index("## 1. mislabelled (2 cells measured, but not what the row says)")
+    assert lines[start + 2 :] == [
+        "- k: asked 3, the server resolved 1 (server log line 7: num_spec_tokens=1)",
+        "- fix: correct the server",
+        "",
+        "Cells:",
+        "",
+        f"- {cell('mtp', 3, 1).path}",
+        f"  log: store/{cell('mtp', 3, 1).path}/0123456789abcdef/server.log.gz",
+        f"- {cell('mtp', 3, 4).path}",
+        f"  log: store/{cell('mtp', 3, 4).path}/0123456789abcdef/server.log.gz",
+    ]
+
+
+def test_what_a_run_ends_with() -> None:
+    good, wrong = measured(cell(), 1.0), [mislabelled(cell("mtp", 3, c), 1.0) for c in (1, 4)]
+    bad = [failed(cell("eagle", 3)), damaged(cell("ngram", 3))]
+    assert closing_words(cells_table([good, infeasible(cell("mtp", 4))])) is None
+    assert closing_words(cells_table([good, *bad])) == "2 of 3 cells failed"
+    assert closing_words(cells_table([good, *wrong])) == "2 of 3 cells are mislabelled"
+    assert closing_words(cells_table([good, wrong[0]])) == "1 of 2 cells is mislabelled"
+    assert closing_words(cells_table([good, *bad, *wrong])) == "2 of 5 cells failed, 2 are mislabelled"

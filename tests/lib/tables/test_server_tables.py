@@ -6,7 +6,7 @@ from scripts.lib.tables.cells import cells_table
 from scripts.lib.tables.kv_cache import kv_cache_table, kv_cache_text
 from scripts.lib.tables.startup import startup_table, startup_text
 from tests.evidence_factory import cell
-from tests.record_factory import failed, infeasible, measured
+from tests.record_factory import failed, infeasible, measured, mislabelled
 
 
 def server(method: str, k: int, tokens: int | None, repeat: int = 1, **more: object) -> list[dict]:
@@ -49,6 +49,13 @@ def test_a_server_that_died_at_high_concurrency_keeps_its_facts() -> None:
     records = [measured(cell("mtp", 1, 1), 10.0, kv_cache_tokens=500), failed(cell("mtp", 1, 32))]
     table = kv_cache_table(cells_table(records))
     assert table["kv_cache_tokens"].to_list() == [500]
+
+
+def test_a_mislabelled_server_shows_no_figure() -> None:
+    records = [*server("none", 0, 100), mislabelled(cell("mtp", 3), 10.0, kv_cache_tokens=77, init_s=3.0)]
+    rows = body(kv_cache_text(kv_cache_table(cells_table(records))))
+    assert [row[2] for row in rows] == ["100", "mislabelled"]
+    assert body(startup_text(startup_table(cells_table(records))))[1][2] == "mislabelled"
 
 
 def test_metrics_that_no_server_has_are_named_not_tabulated() -> None:

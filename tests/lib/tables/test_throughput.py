@@ -9,7 +9,7 @@ from scripts.lib.tables import markdown
 from scripts.lib.tables.cells import cells_table
 from scripts.lib.tables.throughput import throughput_table, throughput_text
 from tests.evidence_factory import cell
-from tests.record_factory import damaged, failed, infeasible, measured
+from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
 
 
 def text_of(records: list[dict]) -> list[str]:
@@ -90,6 +90,21 @@ def test_repeats_give_medians_of_values_and_of_paired_ratios() -> None:
 def test_a_failed_repeat_is_marked_not_averaged_as_zero() -> None:
     records = [measured(cell(repeat=1), 20.0), failed(cell(repeat=2))]
     assert rows_of(records)[2][2] == "20.0 !"
+
+
+def test_a_mislabelled_cell_shows_its_status_and_no_figure() -> None:
+    records = [
+        measured(cell(), 10.0),
+        mislabelled(cell("mtp", 3), 99.0),
+        measured(cell("mtp", 1, repeat=1), 15.0),
+        mislabelled(cell("mtp", 1, repeat=2), 99.0),
+    ]
+    assert [row[1:] for row in rows_of(records)[2:]] == [
+        ["-", "10.0"],
+        ["1", "15.0 (1.50x) !"],
+        ["3", "mislabelled"],
+    ]
+    assert "99.0" not in " ".join(text_of(records))
 
 
 def test_a_single_run_says_so() -> None:

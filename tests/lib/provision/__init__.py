@@ -1,0 +1,4 @@
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVS = ROOT / "envs"
