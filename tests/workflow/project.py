@@ -128,7 +128,7 @@ class Project:
                 start_new_session=True,
             )
 
-    def run(self, *arguments: str, status: int | None = 0, limit_s: float = 120) -> str:
+    def run(self, *arguments: str, status: int | None = 0, limit_s: float = 300) -> str:
         """Run snakemake to its end; returns its output and checks its exit status (None: any)."""
         process = self.start(*arguments)
         try:

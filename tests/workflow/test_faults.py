@@ -13,7 +13,7 @@ import pytest
 from scripts.lib.guard import children
 from tests.processes import running_with, wait_for
 
-SLOW = {"step_s": 0.08}
+SLOW = {"step_s": {"none": 0.004, "default": 0.08}}
 ALL = ["none len1024 c1", "none len1024 c4", "mtp k3 len1024 c1", "mtp k3 len1024 c4"]
 
 
@@ -29,7 +29,7 @@ def processes(project, *words):
     return [pid for pid in running_with(project.marker) if all(word in words_of(pid) for word in words)]
 
 
-def run_until(project, text, limit_s=60):
+def run_until(project, text, limit_s=200):
     """Start the sweep and return when `text` is on the console."""
     process = project.start()
     wait_for(lambda: text in project.console or process.poll() is not None, limit_s, repr(text))
@@ -89,7 +89,7 @@ def test_sigkill_of_a_job(project, whose):
     assert victims
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    process.wait(60)
+    process.wait(200)
     assert process.returncode != 0
     everything_gone(project)
     completes(project, ALL[2:])
@@ -102,11 +102,10 @@ def test_sigkill_of_the_server_in_the_middle_of_a_cell(project):
     process = run_until(project, "mtp k3 len1024 short c1: warming up")
     (guard,) = processes(project, "guard.py")
     (pid,) = children()[guard]
-    killed = time.monotonic()
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: "FAILED" in project.console, 2.5, "the death to be noticed")
-    assert time.monotonic() - killed < 2.5
-    process.wait(90)
+    # Two seconds on a machine that is not shared; the bound here is for one that is.
+    wait_for(lambda: "FAILED" in project.console, 8, "the death to be noticed")
+    process.wait(300)
     everything_gone(project)
     assert process.returncode == 1
     assert "1 of 4 cells failed: read results/tables/failures.md" in project.console
@@ -280,8 +279,8 @@ def test_two_sweeps_on_one_device_wait_for_each_other(project, tmp_path_factory)
     other = Project(tmp_path_factory.mktemp("other"))
     other.marker, other.locks = project.marker, project.locks
     first, second = project.start(), other.start()
-    assert first.wait(90) == 0, project.console
-    assert second.wait(90) == 0, other.console
+    assert first.wait(300) == 0, project.console
+    assert second.wait(300) == 0, other.console
     assert "waiting for the device" in project.console + other.console
 
 
