@@ -287,7 +287,7 @@ def test_two_sweeps_on_one_device_wait_for_each_other(project, tmp_path_factory)
 def test_two_runs_in_one_folder_are_refused(project):
     project.truth |= SLOW
     project.save()
-    process = run_until(project, "none len1024 short c1: warming up")
+    process = run_until(project, "mtp k3 len1024 short c1: warming up")
     import subprocess
 
     second = subprocess.run(
@@ -296,7 +296,7 @@ def test_two_runs_in_one_folder_are_refused(project):
         env=project.environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
     )
     assert second.returncode == 1
     assert f"another run is active in this folder (process {process.pid})" in second.stdout + second.stderr
