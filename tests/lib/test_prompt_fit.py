@@ -48,7 +48,8 @@ def test_long_prompts_are_approached_from_below_in_a_few_steps():
     fit = most_units(count, 20_000, 16_384)
     assert 0.998 * 16_384 <= fit.tokens <= 16_384
     assert len(asked) <= 10
-    assert max(count(units) for units in asked) <= 1.02 * 16_384
+    # A copy: counting again is noted in `asked` as well, and a list that grows is never read to its end.
+    assert max(count(units) for units in tuple(asked)) <= 1.02 * 16_384
 
 
 @pytest.mark.parametrize(
