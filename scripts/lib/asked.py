@@ -9,10 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts.lib.cell import BASELINE, Cell
+from scripts.lib.engines.sglang import ALGORITHMS
 from scripts.lib.methods import METHOD_KINDS
 
 _FLAG = re.compile(r"--?[A-Za-z]")  # a lone dash before a digit is a negative value
-_SHORT = {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "q": "quantization"}
+_SHORT = {
+    "tp": "tensor-parallel-size",
+    "tp-size": "tensor-parallel-size",
+    "pp": "pipeline-parallel-size",
+    "pp-size": "pipeline-parallel-size",
+    "q": "quantization",
+}
 
 
 @dataclass(frozen=True)
@@ -75,11 +82,23 @@ def parse_flags(argv: Sequence[str]) -> dict[str, str | bool]:
 
 
 def _speculative(flags: Mapping[str, str | bool]) -> Mapping[str, Any]:
+    if "speculative-algorithm" in flags:
+        return _of_sglang(flags)
     try:
         config = json.loads(str(flags.get("speculative-config")))
     except ValueError:
         return {}
     return config if isinstance(config, dict) else {}
+
+
+def _of_sglang(flags: Mapping[str, str | bool]) -> Mapping[str, Any]:
+    """The keys of vLLM's speculative config that SGLang's flags say as well. A head inside the target (mtp) runs as EAGLE whose
+    draft is the target."""
+    algorithm, drafter = flags["speculative-algorithm"], flags.get("speculative-draft-model-path")
+    methods = [method for method, name in ALGORITHMS.items() if name == algorithm]
+    inside = drafter == flags.get("model-path")
+    found = {"method": next((m for m in methods if len(methods) == 1 or (m == "mtp") == inside), None)}
+    return found | ({"model": drafter} if drafter else {})
 
 
 def _method(cell: Cell, speculative: Mapping[str, Any]) -> str | None:

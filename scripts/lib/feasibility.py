@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from scripts.lib import feasibility_memory as memory
 from scripts.lib import feasibility_rules as rules
+from scripts.lib import feasibility_sglang as sglang
 from scripts.lib import feasibility_speculation as speculation
 from scripts.lib.feasibility_rules import Level, Verdict
 from scripts.lib.resolve import Resolved
@@ -37,8 +39,9 @@ CellCheck = Callable[[Resolved, Scenario, int], Verdict | None]
 class Rule:
     """`since`: first engine version it holds for; `before`: first later one it does not (None = unbounded).
 
-    `outside`: what it is worth on a known version out of that range. `any_engine`: it reads axes and files
-    only and holds for every engine; the other rules are about vLLM servers that the workflow starts.
+    `outside`: what it is worth on a known version out of that range. `kind`: the engine kind that it is about, None for all;
+    such rules are about servers that the workflow starts. `any_engine`: it reads axes and files only and holds for servers
+    that others run as well.
     """
 
     id: str
@@ -46,7 +49,11 @@ class Rule:
     since: Version | None = None
     before: Version | None = None
     outside: Literal["silent", "warning"] = "silent"
+    kind: str | None = "vllm"
     any_engine: bool = False
+
+    def concerns(self, kind: str, launcher: str) -> bool:
+        return self.any_engine or (self.kind in (None, kind) and launcher != "external")
 
 
 def check_server(resolved: Resolved) -> tuple[Finding, ...]:
@@ -66,7 +73,7 @@ def _apply(
     version = parse_version(engine.version)
     findings = []
     for rule in listed:
-        if not rule.any_engine and (engine.kind != "vllm" or engine.launcher == "external"):
+        if not rule.concerns(engine.kind, engine.launcher):
             continue
         sure = rule.any_engine or (rule.since is None and rule.before is None) or _holds(rule, version)
         if not sure and version is not None and rule.outside == "silent":
@@ -101,16 +108,19 @@ def _holds(rule: Rule, version: Version | None) -> bool:
     return (rule.since is None or version >= rule.since) and (rule.before is None or version < rule.before)
 
 
+_NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
+
+
 def _range(rule: Rule) -> str:
     first = ".".join(map(str, rule.since or ())) or "the first release"
     last = f" to before {'.'.join(map(str, rule.before))}" if rule.before else " and later"
-    return f"vLLM {first}{last}"
+    return f"{_NAMES[rule.kind]} {first}{last}"
 
 
 SERVER_RULES = (
     Rule("baseline-has-no-k", rules.k_of_baseline, any_engine=True),
-    Rule("drafter-given", rules.drafter),
-    Rule("mtp-head-present", rules.mtp_head),
+    Rule("drafter-given", rules.drafter, kind=None),
+    Rule("mtp-head-present", rules.mtp_head, kind=None),
     Rule("mtp-k-divisible", rules.mtp_divisible, since=(0, 9)),
     Rule("length-within-context", rules.model_context, any_engine=True),
     Rule("stochastic-rounding-dtype", rules.stochastic_rounding),
@@ -134,11 +144,17 @@ SERVER_RULES = (
     Rule("head-moe-backend", speculation.head_moe_backend, since=(0, 27), before=(0, 28), outside="warning"),
     Rule("lookup-window", speculation.lookup_window),
     Rule("drafter-length", speculation.drafter_length),
-    Rule("memory-utilization", rules.memory_utilization),
+    Rule("memory-utilization", memory.memory_utilization, kind=None),
+    Rule("sglang-method", sglang.method_known, kind="sglang"),
+    Rule("sglang-dspark", sglang.dspark_release, before=(0, 5, 16), kind="sglang"),
+    Rule("sglang-synthetic", sglang.synthetic, kind="sglang"),
+    Rule("sglang-keys", sglang.keys_without_flag, kind="sglang"),
+    Rule("sglang-chain-length", sglang.chain_length, kind="sglang"),
 )
 CELL_RULES = (
     Rule("scenario-fits-length", rules.scenario_fits, any_engine=True),
     Rule("random-prompts", rules.random_prompts, any_engine=True),
     Rule("token-budget", rules.tokens_for_all),
     Rule("concurrency-within-slots", rules.slots),
+    Rule("sglang-slots", sglang.slots, kind="sglang"),
 )

@@ -26,15 +26,16 @@ class Verdict:
 
 
 def _given(resolved: Resolved, flag: str) -> int | None:
-    return _integer(resolved.flags.get(flag))
+    return integer(resolved.flags.get(flag))
 
 
 def _default(resolved: Resolved, flag: str) -> int | None:
     """What this machine is known to take when the flag is not given."""
-    return _integer(resolved.hardware.vllm_defaults.get(flag.replace("-", "_")))
+    return integer(resolved.hardware.vllm_defaults.get(flag.replace("-", "_")))
 
 
-def _integer(value: object) -> int | None:
+def integer(value: object) -> int | None:
+    """A flag's value as a whole number; None where it is none or not given."""
     try:
         return None if value is None else int(value)
     except (TypeError, ValueError):
@@ -191,27 +192,6 @@ def draft_model_engine(resolved: Resolved) -> Verdict | None:
         return None
     return Verdict(
         "infeasible", f"vLLM {resolved.engine.version} has no draft_model method (0.10 to 0.14 lack it)"
-    )
-
-
-def memory_utilization(resolved: Resolved) -> Verdict | None:
-    hardware = resolved.hardware
-    limit = hardware.max_gpu_memory_utilization
-    given = resolved.flags.get("gpu-memory-utilization", hardware.vllm_defaults.get("gpu_memory_utilization"))
-    try:
-        asked = float(given)
-    except (TypeError, ValueError):
-        return None
-    if limit is None or asked <= limit:
-        return None
-    origin = (
-        "" if "gpu-memory-utilization" in resolved.flags else " (vLLM's default, as the flag is not given)"
-    )
-    shared = ", where CPU and GPU share the memory" if hardware.unified_memory else ""
-    return Verdict(
-        "warning",
-        f"gpu-memory-utilization {asked:g}{origin} is over {limit:g}, "
-        f"the most known to start on {hardware.name}{shared}",
     )
 
 

@@ -142,7 +142,7 @@ class Plan:
             request_timeout_s=limits["request_timeout_s"],
             stall_timeout_s=limits["stall_timeout_s"],
             max_client_lag_ms=limits["max_client_lag_ms"],
-            token_ids=launch.engine_kind == "vllm",
+            token_ids=True,  # vLLM and later releases of SGLang tell them, others ignore the question
             salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}/r{cell.repeat}",
             api_key_name=launch.api_key_name,
         )

@@ -25,6 +25,9 @@ from scripts.lib.server_process import LogWatch, ServerProcess, image_identity, 
 _POLL_S = 0.2
 _TELL_EVERY_S = 15.0
 _REFUSALS = 3
+_HEALTH_S = 3.0
+"""SGLang's /health generates a token and answers after a second at the soonest. A server that dies meanwhile closes the
+connection, so its end is noticed all the same."""
 _DEATH_NOTICE_S = 1.0
 _STARTS_WHEN_TRANSIENT = 2
 
@@ -171,7 +174,7 @@ class Supervisor:
         while True:
             if self._exit_status is not None:
                 return diagnosis.died(self._log, self._exit_status, "startup")
-            if health_s is None and probe.healthy(self.endpoint.base_url, self.api_key, timeout_s=1.0):
+            if health_s is None and probe.healthy(self.endpoint.base_url, self.api_key, _HEALTH_S):
                 health_s = self._elapsed
             if health_s is not None and completion is None:
                 completion = FirstAnswers(

@@ -16,6 +16,12 @@ AXIS_FLAGS = {
     "port": "the workflow (a free port is chosen at each start)",
     "uds": "the workflow (servers are reached through a port)",
     "api-key": "`api_key_name` of the engine (secrets are passed by name)",
+    "model-path": "the axis `model`",
+    "speculative-algorithm": "the key `method`",
+    "speculative-num-draft-tokens": "the key `k`",
+    "speculative-dspark-block-size": "the key `k`",
+    "speculative-dflash-block-size": "the key `k`",
+    "speculative-draft-model-path": "`drafters` of the model, or `model` of the method's speculative_config",
 }
 """Flags that a config must not set, and what sets them."""
 

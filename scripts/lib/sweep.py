@@ -15,7 +15,7 @@ from typing import Any
 from scripts.lib import config_errors, feasibility, parts
 from scripts.lib.cell import BASELINE, Boot, Cell, Server
 from scripts.lib.config import ConfigError, find_file, nearest
-from scripts.lib.engines import ARGV
+from scripts.lib.engines import KINDS
 from scripts.lib.feasibility import Finding
 from scripts.lib.identity import server_identity
 from scripts.lib.launch import Launch
@@ -156,8 +156,8 @@ class Sweep:
         return Launch(
             engine_kind=engine.kind,
             launcher=engine.launcher,
-            argv=() if external else ARGV[engine.kind](resolved),
-            environment={} if external else dict(sorted(resolved.environment.items())),
+            argv=() if external else KINDS[engine.kind].argv(resolved),
+            environment={} if external else dict(sorted(KINDS[engine.kind].environment(resolved).items())),
             environment_names=engine.environment_names,
             container=engine.container,
             base_url=_api_url(engine.base_url),
@@ -213,11 +213,6 @@ def _check_engine(engine: parts.Engine, servers: int) -> None:
         raise ConfigError(
             f"config: engine: {engine.name} is one running server, but the matrix has {servers} server "
             "configurations for it; leave one, and give other servers engine files of their own"
-        )
-    if engine.launcher != "external" and engine.kind not in ARGV:
-        raise ConfigError(
-            f"config: engine: {engine.name} is of kind {engine.kind!r}, which the workflow cannot start "
-            f"(it can: {', '.join(ARGV)}); start it yourself and use the launcher external"
         )
 
 

@@ -3,7 +3,14 @@
     python tests/fake_server serve MODEL --port 8000 --max-model-len 2048 \\
         --speculative-config '{"method": "mtp", "num_speculative_tokens": 3}'
 
-The command line is vLLM's (`--model M` or `serve M` or `M`; unknown flags are tolerated and echoed; host
+With `sglang.launch_server` as its first word the command line, log, pages and counters are SGLang's (0.5.15):
+
+    python tests/fake_server sglang.launch_server --model-path MODEL --context-length 2048 \\
+        --speculative-algorithm NGRAM --speculative-num-draft-tokens 4
+
+Its /health answers after a second, its requests are counted when they end, and its decode lines come every --decode-log-interval steps.
+
+Otherwise the command line is vLLM's (`--model M` or `serve M` or `M`; unknown flags are tolerated and echoed; host
 127.0.0.1 unless given, port 0 takes a free one). Behaviour comes from a JSON object in the environment
 variable FAKE_SERVER, or in the file that FAKE_SERVER_FILE names. Unknown keys are refused with exit code 2.
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
+from . import sglang_startup
 from .cli import VERSION, Launch
+from .dialects import DIALECTS
 from .engine import Engine, Generation
 from .faults import Faults
 from .generation import Wanted, chat_text, chat_tokens, make_answer, token_id, tokenize
-from .metrics import CacheConfig, exposition
+from .metrics import CacheConfig
 from .responses import CompletionSink, error_body
 from .settings import Settings
 from .vllm_log import Log
@@ -40,13 +43,15 @@ class Api:
     ) -> None:
         self._launch, self._settings, self._faults = launch, settings, faults
         self._engine, self._log, self._max_model_len, self._die = engine, log, max_model_len, die
+        self._dialect = DIALECTS[launch.engine]
         self._completions = 0
         self._skew = (faults.at_boot("metrics_skew") or {"factor": 1.0})["factor"]
         self.ready = False
 
     def handle(self, request: Request, connection: Connection) -> None:
         """Answer one request, at once or by handing it to the engine."""
-        get, post = _GET.get(request.path), _POST.get(request.path)
+        pages = _GET | _SGLANG_GET if self._launch.engine == "sglang" else _GET | _VLLM_GET
+        get, post = pages.get(request.path), _POST.get(request.path)
         if not self.ready:
             connection.respond(503)
         elif request.method == "GET" and get:
@@ -67,6 +72,23 @@ class Api:
     def version(self, connection: Connection) -> None:
         connection.respond(200, {"version": VERSION})
 
+    def health_generate(self, connection: Connection) -> None:
+        """SGLang generates a token to see whether it can, and looks for it a second later."""
+        asyncio.get_running_loop().call_later(1.0, self.health, connection)
+
+    def server_info(self, connection: Connection) -> None:
+        counters = self._engine.counters
+        average = 1 + counters.accepted / counters.drafts if counters.drafts else None
+        state = {"effective_max_running_requests_per_dp": self._launch.max_num_seqs}
+        info = {
+            "model_path": self._launch.model,
+            "context_length": self._max_model_len,
+            "max_total_num_tokens": self._settings.kv_cache_tokens,
+            "internal_states": [state | ({"avg_spec_accept_length": average} if average else {})],
+            "version": sglang_startup.VERSION,
+        }
+        connection.respond(200, self._launch.flags | info)
+
     def models(self, connection: Connection) -> None:
         now = int(time.time())
         cards = [
@@ -74,7 +96,7 @@ class Api:
                 "id": name,
                 "object": "model",
                 "created": now,
-                "owned_by": "vllm",
+                "owned_by": self._dialect.owner,
                 "root": self._launch.model,
                 "parent": None,
                 "max_model_len": self._max_model_len,
@@ -95,7 +117,7 @@ class Api:
             cache_dtype=str(launch.flag("kv_cache_dtype", "auto")),
         )
         name = launch.served_names[0]
-        text = exposition(name, self._engine.counters, self._engine.gauges(), cache, self._skew)
+        text = self._dialect.exposition(name, self._engine.counters, self._engine.gauges(), cache, self._skew)
         connection.respond(200, text)
 
     def tokenize(self, request: Request, connection: Connection) -> None:
@@ -242,5 +264,12 @@ def _engine_gone() -> Refused:
     return Refused(500, "InternalServerError", message)
 
 
-_GET = {"/health": Api.health, "/version": Api.version, "/v1/models": Api.models, "/metrics": Api.metrics}
+_GET = {"/health": Api.health, "/v1/models": Api.models, "/metrics": Api.metrics}
+_VLLM_GET = {"/version": Api.version}
+_SGLANG_GET = {
+    "/health": Api.health_generate,
+    "/health_generate": Api.health_generate,
+    "/server_info": Api.server_info,
+    "/get_server_info": Api.server_info,
+}
 _POST = {"/tokenize": Api.tokenize, "/v1/chat/completions": Api.chat, "/v1/completions": Api.completions}

@@ -1,4 +1,4 @@
-"""The command line of `vllm serve`: what matters is understood, the rest is tolerated and echoed."""
+"""The command lines of `vllm serve` and of SGLang: what matters is understood, the rest is tolerated and echoed."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ _SHORT = {
 }
 
 
+SGLANG = "sglang.launch_server"
+"""As the first word of the command line: the rest is SGLang's."""
+_SGLANG_METHODS = {
+    "none": "none",
+    "EAGLE": "eagle",
+    "EAGLE3": "eagle3",
+    "STANDALONE": "draft_model",
+    "NGRAM": "ngram",
+    "DSPARK": "dspark",
+    "DFLASH": "dflash",
+}
+
 # Flags that are whole numbers, with what holds without them; "1k" is 1000 and "1K" 1024.
 _INTEGERS: dict[str, int | None] = {"port": 8000, "max_model_len": None, "max_num_seqs": 256}
 
@@ -54,6 +66,7 @@ class Launch:
     method: str
     k: int
     drafter: str | None
+    engine: str = "vllm"
     flags: dict[str, object] = field(default_factory=dict)
 
     def flag(self, name: str, default: object = None) -> object:
@@ -66,6 +79,8 @@ class Launch:
 
 def parse_launch(argv: list[str]) -> Launch:
     """The launch that `argv` (without the program) describes. Raises UsageError."""
+    if argv[:1] == [SGLANG]:
+        return _sglang_launch(argv[1:])
     flags, rest = _split(argv)
     if rest[:1] == ["serve"]:
         rest = rest[1:]
@@ -89,6 +104,36 @@ def parse_launch(argv: list[str]) -> Launch:
         method=_method(spec),
         k=int(spec.get("num_speculative_tokens", 0)),
         drafter=spec.get("model"),
+        flags=flags,
+    )
+
+
+def _sglang_launch(argv: list[str]) -> Launch:
+    flags, rest = _split(argv)
+    if rest:
+        raise UsageError(f"unrecognized arguments: {' '.join(rest)}")
+    if "model_path" not in flags:
+        raise UsageError("the following arguments are required: --model-path/--model")
+    model, drafter = str(flags["model_path"]), flags.get("speculative_draft_model_path")
+    verified = flags.get("speculative_num_draft_tokens") or flags.get("speculative_dflash_block_size")
+    k = flags.get("speculative_dspark_block_size") or int(str(verified or 1)) - 1
+    method = _SGLANG_METHODS.get(str(flags.get("speculative_algorithm", "none")))
+    if method is None:
+        raise UsageError(
+            f"argument --speculative-algorithm: invalid choice: '{flags['speculative_algorithm']}'"
+        )
+    inside = method == "eagle" and drafter == model
+    return Launch(
+        model=model,
+        served_names=[str(flags.get("served_model_name", model))],
+        host=str(flags.get("host", "127.0.0.1")),
+        port=int(str(flags.get("port", 30000))),
+        max_model_len=flags.get("context_length"),
+        max_num_seqs=int(str(flags.get("max_running_requests", 48))),
+        method="mtp" if inside else method,
+        k=int(str(k)) if method != "none" else 0,
+        drafter=drafter,
+        engine="sglang",
         flags=flags,
     )
 

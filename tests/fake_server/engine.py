@@ -34,6 +34,8 @@ class Generation:
     hang: bool = False
     due: float = 0.0
     done_tokens: int = 0
+    cached_tokens: int = 0
+    drafts: int = 0
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
 
@@ -95,19 +97,22 @@ class Engine:
         if every and self._started % every == 0:
             self.counters.preemptions += 1
         count = len(generation.prompt_tokens)
-        cached = self._cached_tokens(generation.prompt_tokens)
+        generation.cached_tokens = cached = self._cached_tokens(generation.prompt_tokens)
         generation.due = now + self.settings.ttft_s + self.settings.prefill_s_per_token * (count - cached)
         generation.timer = self._loop.call_at(generation.due, self._prefilled, generation)
 
     def _prefilled(self, generation: Generation) -> None:
         self.counters.prompt_tokens += len(generation.prompt_tokens)
+        self.counters.prefills += 1
         self._advance(generation, 1)
 
     def _step(self, generation: Generation) -> None:
         left = len(generation.answer.pieces) - generation.done_tokens
         accepted = self._acceptance.draw() if self._k else 0
         count = min(1 + accepted, left)
+        self.counters.decode_steps += 1
         if self._k:
+            generation.drafts += 1
             emitted = self.settings.acceptance_counts == "emitted"
             self.counters.draft(self._k, count - 1 if emitted else accepted)
         self._advance(generation, count)
@@ -124,6 +129,7 @@ class Engine:
         if finished:
             reason = generation.answer.finish_reason
             self.counters.finished[reason] += 1
+            self._count_ended(generation)
             self._release(generation)
             generation.sink.tokens(start, end, reason)
             return
@@ -131,6 +137,14 @@ class Engine:
         step_s = self.settings.step_s * (1 + self.settings.slope * (len(self._active) - 1))
         generation.due += step_s
         generation.timer = self._loop.call_at(generation.due, self._step, generation)
+
+    def _count_ended(self, generation: Generation) -> None:
+        ended = self.counters.ended
+        ended.requests += 1
+        ended.prompt_tokens += len(generation.prompt_tokens)
+        ended.cached_tokens += generation.cached_tokens
+        ended.generation_tokens += generation.done_tokens
+        ended.drafts += generation.drafts
 
     def _withheld(self, generation: Generation, start: int, finished: bool) -> bool:
         """Whether a fault keeps these tokens back: any after the first `after_tokens`, and the last."""

@@ -9,6 +9,17 @@ FINISHED_REASONS = ("stop", "length", "abort", "error", "repetition")
 
 
 @dataclass
+class Ended:
+    """What requests that came to their end had: SGLang counts nothing before."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generation_tokens: int = 0
+    drafts: int = 0
+
+
+@dataclass
 class Counters:
     """Everything counted since the boot. Lists are per draft position."""
 
@@ -17,12 +28,15 @@ class Counters:
     prefix_queries: int = 0
     prefix_hits: int = 0
     preemptions: int = 0
+    prefills: int = 0
+    decode_steps: int = 0
     drafts: int = 0
     drafted: int = 0
     accepted: int = 0
     accepted_per_position: list[int] = field(default_factory=list)
     finished: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FINISHED_REASONS, 0))
     created: float = field(default_factory=time.time)
+    ended: Ended = field(default_factory=Ended)
 
     def draft(self, k: int, accepted: int) -> None:
         """Count one draft of k tokens."""

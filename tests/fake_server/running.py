@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import sglang_startup, vllm_startup
+from .cli import SGLANG
+
 COMMAND = [sys.executable, str(Path(__file__).resolve().parent)]
 
 
@@ -85,7 +88,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        found = re.search(r"Starting vLLM server on http://\S+?:(\d+)\n", self.log())
+        found = re.search(r"(?:Starting vLLM server|Uvicorn running) on http://\S+?:(\d+)[ \n]", self.log())
         assert found, f"not started:\n{self.log()}"
         return int(found[1])
 
@@ -179,14 +182,16 @@ def serving(
     With `ready` it is waited for. Further arguments go on its command line, keywords into its environment.
     """
     log_path = folder / f"server-{time.monotonic_ns()}.log"
-    command = [*COMMAND, "--model", "m", *([] if "--port" in argv else ["--port", "0"]), *argv]
+    sglang = argv[:1] == (SGLANG,)
+    model = [SGLANG, "--model-path", "m"] if sglang else ["--model", "m"]
+    command = [*COMMAND, *model, *([] if "--port" in argv else ["--port", "0"]), *argv[sglang:]]
     environment = {**os.environ, "FAKE_SERVER": json.dumps(behaviour or {}), **environ}
     with open(log_path, "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     server = Server(process, log_path)
     try:
         if ready:
-            server.wait_for("HTTP server started")
+            server.wait_for(sglang_startup.SERVING if sglang else vllm_startup.SERVING)
         yield server
     finally:
         process.kill()

@@ -9,15 +9,14 @@ import socket
 import subprocess
 import sys
 
-from . import vllm_failures, vllm_startup
 from .acceptance import Acceptance
 from .api import Api
 from .cli import VERSION, Launch, UsageError, parse_launch
+from .dialects import DIALECTS
 from .engine import Engine
 from .faults import Faults
 from .precise import PreciseLoop
 from .settings import Settings, SettingsError, load_settings
-from .vllm_log import Log, Statistics
 from .web import Connection
 
 # A child is named by its arguments, lives in a session of its own and ignores SIGTERM, as vLLM's EngineCore
@@ -60,16 +59,18 @@ class Boot:
         self._launch, self._settings, self._faults = launch, settings, faults
         self._max_model_len = max_model_len
         self._children: list[subprocess.Popen] = []
-        self._log = Log(os.getpid(), os.getpid() + 17)
+        self._dialect = DIALECTS[launch.engine]
+        self._says, self._failures = self._dialect.startup, self._dialect.failures
+        self._log = self._dialect.log(os.getpid(), os.getpid() + 17)
         self._ending = False
 
     async def run(self) -> int:
         self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._catch_signals(self._stop_starting)
-        vllm_startup.banner(self._log, self._launch)
+        self._says.banner(self._log, self._launch)
         listener = self._bind()
         if listener is None:
-            vllm_failures.port_in_use(self._log)
+            self._failures.port_in_use(self._log)
             return 1
         self._start_children(listener.getsockname()[1])
         work = asyncio.create_task(self._start_and_serve(listener))
@@ -108,7 +109,7 @@ class Boot:
         )
         if stuck is not None:
             await self._never_ready(stuck)
-        vllm_startup.serving(self._log, self._settings, self._launch.host, listener.getsockname()[1])
+        self._says.serving(self._log, self._settings, self._launch.host, listener.getsockname()[1])
         self._catch_signals(lambda: asyncio.ensure_future(self._shut_down()))
         if not self._launch.flag("disable_log_stats"):
             await self._print_statistics()
@@ -117,7 +118,7 @@ class Boot:
         """From the banner to the listening port; False when the boot ends here."""
         log, settings, length = self._log, self._settings, self._max_model_len
         wrong = self._faults.at_boot("wrong_k")
-        vllm_startup.configuration(
+        self._says.configuration(
             log, self._launch, settings, length, wrong["k_reported"] if wrong else self._launch.k
         )
         death = self._faults.at_boot("die_at_start")
@@ -129,13 +130,13 @@ class Boot:
         slow = self._faults.at_boot("slow_start")
         if slow:
             await self._wait(slow["s"], slow["log"])
-        vllm_startup.weights(log, self._launch, settings)
+        self._says.weights(log, self._launch, settings)
         await asyncio.sleep(settings.startup_s / 2)
         if length > settings.kv_cache_tokens:
-            vllm_failures.cache_too_small(log, length, settings.kv_cache_tokens, settings.kv_available_gib)
+            self._failures.cache_too_small(log, length, settings.kv_cache_tokens, settings.kv_available_gib)
             self._end(1)
             return False
-        vllm_startup.memory(log, settings, length)
+        self._says.memory(log, self._launch, settings, length)
         return True
 
     def _die_at_start(self, death: dict) -> None:
@@ -143,7 +144,7 @@ class Boot:
             with open(death["file"], encoding="utf-8", errors="replace") as file:
                 self._log.write(file.read())
         else:
-            vllm_failures.death_at_start(self._log, death["cause"] or vllm_failures.DEFAULT_START_CAUSE)
+            self._failures.death_at_start(self._log, death["cause"] or self._failures.DEFAULT_START_CAUSE)
         self._end(death["exit_code"])
 
     async def _wait(self, seconds: float, moving: bool) -> None:
@@ -151,7 +152,7 @@ class Boot:
         steps = max(1, round(seconds / _LOG_EVERY_S))
         for step in range(steps):
             if moving:
-                vllm_startup.shards(self._log, step, steps)
+                self._says.shards(self._log, step, steps)
             await asyncio.sleep(seconds / steps)
 
     async def _never_ready(self, stuck: dict) -> None:
@@ -166,10 +167,9 @@ class Boot:
 
     async def _print_statistics(self) -> None:
         loop = asyncio.get_running_loop()
-        interval_s = float(os.environ.get("VLLM_LOG_STATS_INTERVAL", "10"))
-        statistics = Statistics(self._log, loop.time())
+        statistics = self._dialect.statistics(self._log, loop.time(), self._launch)
         while not self._ending:
-            await asyncio.sleep(interval_s)
+            await asyncio.sleep(statistics.interval_s)
             gauges = self._engine.gauges()
             statistics.print(
                 loop.time(), self._engine.counters, gauges.running, gauges.waiting, gauges.cache_usage
@@ -218,16 +218,16 @@ class Boot:
             return
         self._ending = True
         log = self._log
-        vllm_startup.shutdown_begins(log)
+        self._says.shutdown_begins(log)
         slow = self._faults.at_boot("slow_shutdown")
         if slow:
             await asyncio.sleep(slow["s"])
         self._engine.die()
-        vllm_startup.engine_stopped(log)
+        self._says.engine_stopped(log)
         if self._settings.shutdown_error:
-            vllm_failures.engine_dead(log)
-        vllm_startup.http_stops(log)
-        vllm_startup.uvicorn_stops(log)
+            self._failures.engine_dead(log)
+        self._says.http_stops(log)
+        self._says.uvicorn_stops(log)
         self._end(0)
 
     def _die(self, kind: str, params: dict) -> None:
@@ -235,15 +235,15 @@ class Boot:
         if params.get("how") == "sigkill":
             os.kill(os.getpid(), signal.SIGKILL)
         self._ending = True
-        cause = vllm_failures.OUT_OF_MEMORY if kind == "oom_at_concurrency" else params["cause"]
-        vllm_failures.death_at_run(self._log, cause or vllm_failures.DEFAULT_RUN_CAUSE)
+        cause = self._failures.OUT_OF_MEMORY if kind == "oom_at_concurrency" else params["cause"]
+        self._failures.death_at_run(self._log, cause or self._failures.DEFAULT_RUN_CAUSE)
         self._engine.die()
         asyncio.get_running_loop().call_later(params["grace_s"], self._end_after_death, params["exit_code"])
 
     def _end_after_death(self, exit_code: int) -> None:
-        vllm_startup.uvicorn_stops(self._log, finished=True)
-        vllm_startup.engine_stops(self._log)
-        vllm_startup.engine_stopped(self._log)
+        self._says.uvicorn_stops(self._log, finished=True)
+        self._says.engine_stops(self._log)
+        self._says.engine_stopped(self._log)
         self._end(exit_code)
 
     def _end(self, exit_code: int) -> None:

@@ -65,7 +65,8 @@ class Log:
 class Statistics:
     """The periodic lines: sums since the last ones, with the clocks vLLM divides by."""
 
-    def __init__(self, log: Log, now: float) -> None:
+    def __init__(self, log: Log, now: float, _launch: object = None) -> None:
+        self.interval_s = float(os.environ.get("VLLM_LOG_STATS_INTERVAL", "10"))
         self._log = log
         self._last, self._last_draft = now, now
         self._idle = True

@@ -6,6 +6,8 @@ from .cli import VERSION, Launch
 from .settings import Settings
 from .vllm_log import STDERR, Log
 
+SERVING = "HTTP server started"
+"""The last line of a start-up."""
 _GLYPHS = (
     "       █     █     █▄   ▄█",
     f" ▄▄ ▄█ █     █     █ ▀▄▀ █  version {VERSION}",
@@ -130,7 +132,7 @@ def shards_done(log: Log) -> None:
     log.write(f"\n(EngineCore pid={log.pids['EngineCore']}) \n", STDERR)
 
 
-def memory(log: Log, settings: Settings, max_model_len: int) -> None:
+def memory(log: Log, launch: Launch, settings: Settings, max_model_len: int) -> None:
     """KV cache size and concurrency, capture, and the engine's own account of its start."""
     cuda = settings.platform == "cuda"
     if settings.compile_s:

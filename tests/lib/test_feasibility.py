@@ -377,21 +377,6 @@ def test_what_a_cpu_cannot_run(method, keys):
     assert server_finding("cpu-support", "mtp", 3, machine=box) is None
 
 
-def test_memory_utilization_on_unified_memory():
-    box = hardware(
-        unified_memory=True,
-        max_gpu_memory_utilization=0.91,
-        vllm_defaults={"gpu_memory_utilization": 0.92},
-    )
-    rule = "memory-utilization"
-    assert says(server_finding(rule, machine=box), "warning", "0.92", "default", "share")
-    assert says(
-        server_finding(rule, machine=box, flags={"gpu-memory-utilization": 0.95}), "warning", "0.95", "0.91"
-    )
-    assert server_finding(rule, machine=box, flags={"gpu-memory-utilization": 0.91}) is None
-    assert server_finding(rule, flags={"gpu-memory-utilization": 0.99}) is None
-
-
 def test_the_scenario_against_the_length():
     rule = "scenario-fits-length"
     assert cell_finding(rule, 1, "none", 0, 4096) is None

@@ -323,14 +323,6 @@ def test_external_cells_are_told_apart_by_what_the_user_calls_them():
     assert first.identity(first.cells[0]) != second.identity(second.cells[0])
 
 
-def test_an_engine_kind_without_a_builder_cannot_be_started(tmp_path):
-    (tmp_path / "engines").mkdir()
-    data = {"description": "x", "kind": "sglang", "launcher": "process", "command": ["x", "{model}"]}
-    (tmp_path / "engines" / "sgl.yaml").write_text(yaml.safe_dump(data))
-    with pytest.raises(ConfigError, match="sgl is of kind 'sglang', which the workflow cannot start"):
-        sweep(tmp_path, engine=["sgl"])
-
-
 def test_a_store_inside_results_is_warned_of():
     assert any("store: results/store" in warning for warning in sweep(store="results/store").warnings)
     assert sweep(store="store").warnings == ()
