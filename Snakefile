@@ -9,6 +9,7 @@ include: "workflow/rules/resources.smk"
 include: "workflow/rules/serve.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/parse.smk"
+include: "workflow/rules/judge.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/plan.smk"
 

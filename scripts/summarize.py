@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scripts.lib import progress
 from scripts.lib.jobs import run_job
-from scripts.lib.tables.cells import read_cells
+from scripts.lib.tables.cells import read_table
 from scripts.lib.tables.failures import closing_words
 from scripts.lib.tables.final import summary_lines
 
@@ -14,7 +14,7 @@ from scripts.lib.tables.final import summary_lines
 def summarize(cells_path: Path, summary: Path, allow_failures: bool) -> int:
     """Print the summary; returns 1 and leaves no file when cells failed or are mislabelled and that is not
     allowed."""
-    cells = read_cells(cells_path)
+    cells = read_table(cells_path)
     text = "\n".join(["", *summary_lines(cells)])
     print(text, flush=True)
     lost = closing_words(cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scripts.lib.cell import Cell
+from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import METRICS
 from scripts.lib.record import (
     DAMAGED,
@@ -18,16 +19,19 @@ from scripts.lib.server_config import CONFIG_FIELDS
 
 def record(cell: Cell, status: str = MEASURED, **values: object) -> dict[str, object]:
     """A record of `cell` in which everything is None but `values`."""
-    names = (*FAILURE_FIELDS, *METRICS, *CONFIG_FIELDS, *PROVENANCE_FIELDS)
-    unknown = set(values) - {*names, "reasons", "absent", "notes"}
+    names = (*FAILURE_FIELDS, *METRICS, *CONFIG_FIELDS, *CONDUCT_FIELDS, *PROVENANCE_FIELDS)
+    unknown = set(values) - {*names, "synthetic", "reasons", "absent", "notes"}
     assert not unknown, unknown
-    blank = dict.fromkeys(names) | {"reasons": [], "absent": [], "notes": []}
+    blank = dict.fromkeys(names) | {"synthetic": False, "reasons": [], "absent": [], "notes": []}
     return {**cell.axes, "status": status, **blank, **values}
 
 
-def measured(cell: Cell, tps: float, requests: int = 8, **values: object) -> dict[str, object]:
-    """A complete measurement; `tps` is the total throughput, shared by the cell's concurrent requests."""
+def measured(cell: Cell, tps: float, requests: int | None = None, **values: object) -> dict[str, object]:
+    """A complete measurement that nothing speaks against; `tps` is the total throughput, shared by the cell's
+    concurrent requests."""
+    requests = requests or max(8, 5 * cell.concurrency)
     counts = {"requests": requests, "completed": requests, "failed": 0}
+    counts |= {"completion_tokens": 64 * requests, "wall_s": 60.0}
     rates = {"aggregate_tps": tps, "per_request_tps": tps / cell.concurrency}
     return record(cell, MEASURED, **(counts | rates | values))
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from scripts.lib.cell import Cell
+from scripts.lib.validity import default_limits
 from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, write_evidence, write_pointer
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -23,6 +24,11 @@ def run_script(name: str, **snakemake: object) -> None:
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(SCRIPTS / f"{name}.py"), {"snakemake": stand_in}, run_name="__main__")
     assert ended.value.code == 0
+
+
+def both(stem: Path) -> SimpleNamespace:
+    """The outputs of a table that is written twice."""
+    return SimpleNamespace(parquet=f"{stem}.parquet", csv=f"{stem}.csv")
 
 
 @pytest.fixture
@@ -58,9 +64,21 @@ def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str])
         "collect_cells",
         input=SimpleNamespace(pointers=pointers),
         params=SimpleNamespace(infeasible=[{"cell": cell("mtp", 4).axes, "reasons": ["no"]}]),
-        output=SimpleNamespace(parquet=str(tables / "cells.parquet"), csv=str(tables / "cells.csv")),
+        output=SimpleNamespace(records=str(tables / "records.parquet")),
         threads=1,
     )
+    run_script(
+        "judge_cells",
+        input=SimpleNamespace(records=str(tables / "records.parquet")),
+        params=SimpleNamespace(limits=default_limits()),
+        output=both(tables / "cells"),
+    )
+    run_script(
+        "compare_cells",
+        input=SimpleNamespace(cells=str(tables / "cells.parquet")),
+        output=both(tables / "points"),
+    )
+    assert pl.read_parquet(tables / "points.parquet")["verdict"].to_list()[0] == "baseline"
     statuses = dict(pl.read_parquet(tables / "cells.parquet")["status"].value_counts().rows())
     assert statuses == {"measured": 2, "failed": 1, "infeasible": 1}
     run_script(

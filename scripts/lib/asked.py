@@ -38,6 +38,11 @@ class Asked:
     checkpoint: Mapping[str, Any] = field(default_factory=dict)
     launched: bool = True
 
+    @property
+    def synthetic(self) -> bool:
+        """Whether the engine was told to make acceptance up instead of verifying drafts."""
+        return self.speculative.get("rejection_sample_method") == "synthetic"
+
 
 def asked_of(cell: Cell, manifest: Mapping[str, Any]) -> Asked:
     """What was asked for when the evidence with this manifest was measured."""

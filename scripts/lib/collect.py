@@ -16,10 +16,12 @@ _CHUNK = 50
 def collect_records(
     pointers: Sequence[str | Path], infeasible: Sequence[Mapping], processes: int = 1
 ) -> list[dict[str, object]]:
-    """Records of all cells: those with evidence and the infeasible ones ({"cell": axes, "reasons":
-    [...]})."""
+    """Records of all cells: those with evidence and the infeasible ones ({"cell": axes, "reasons": [...],
+    "synthetic": bool})."""
     records = _read(sorted(map(Path, pointers)), processes)
-    return records + [infeasible_record(cell["cell"], cell["reasons"]) for cell in infeasible]
+    return records + [
+        infeasible_record(cell["cell"], cell["reasons"], cell.get("synthetic", False)) for cell in infeasible
+    ]
 
 
 def _read(paths: Sequence[Path], processes: int) -> list[dict[str, object]]:

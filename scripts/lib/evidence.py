@@ -38,7 +38,8 @@ class Request:
     """One request as the client saw it. Times in seconds on one clock that starts at zero with the phase.
 
     Token counts are the server's usage, None where it sent none; `chunks` is how many chunks carried tokens,
-    None where the server does not tell token ids. `error` is None for a request that went well."""
+    None where the server does not tell token ids. `error` is None for a request that went well; `output` is what the
+    model said, None where the evidence does not keep it."""
 
     index: int
     start_s: float
@@ -49,6 +50,7 @@ class Request:
     chunks: int | None
     finish_reason: str | None
     error: Mapping[str, object] | None
+    output: str | None = None
 
     @property
     def completed(self) -> bool:
@@ -149,6 +151,7 @@ def _request(data: Mapping[str, object]) -> Request:
         chunks=_optional(data["chunk_tokens"], len),
         finish_reason=data["finish_reason"],
         error=data["error"],
+        output=data.get("output"),
     )
 
 

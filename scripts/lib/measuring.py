@@ -70,6 +70,7 @@ class Measurer:
         self.endpoint_path = endpoint_path
         self.boot_id = boot_id
         self.salt = spec.salt
+        self.traits: dict[str, object] = {}
         counts = progress.current()
         self.number = f" {min(len(counts.cell_seconds) + 1, counts.cells)}/{counts.cells}" if counts else ""
         self.api_key = (os.environ.get(spec.api_key_name) if spec.api_key_name else None) or "none"
@@ -82,6 +83,7 @@ class Measurer:
         began = time.monotonic()
         started_at = time.time()
         scenario = self._scenario()
+        self.traits = scenario.traits
         endpoint = self._server_for_this_cell()
         if endpoint.state == FAILED:
             outcome = Measurement([], _window(), failure=self._inherited(endpoint))
@@ -288,9 +290,10 @@ class Measurer:
             "retry": bool(outcome.failure and outcome.failure.retry) or _lossy(outcome),
             "failure": outcome.failure and outcome.failure.to_json(),
             "window": outcome.window,
-            "client": outcome.client and asdict(outcome.client) | {"max_lag_ms": self.spec.max_client_lag_ms},
+            "client": outcome.client and asdict(outcome.client),
             "requests": self.spec.requests,
             "warmup_requests": self.spec.warmup_requests,
+            "scenario": self.traits,
             "prompt_fit": outcome.fit and outcome.fit.to_json(),
             "checkpoint": packaged_speculator(
                 self.spec.identity["model"], endpoint.facts.get("environment", {})

@@ -20,7 +20,6 @@ class MeasureSpec:
     warmup_requests: int
     request_timeout_s: float
     stall_timeout_s: float
-    max_client_lag_ms: float
     token_ids: bool
     salt: str
     """Seeds the prompts' nonces. Alike for all methods, so that they answer the same prompts; other at each concurrency and

@@ -23,8 +23,8 @@ class Metric:
     never rounded.
 
     `label` names it on an axis, `short` in a table's header where that differs. `subject` groups metrics by
-    where they come from: requests, throughput, latency, acceptance, memory, startup, client; comparison for
-    those that need the baseline's cell."""
+    where they come from: requests, throughput, latency, acceptance, scheduler, memory, startup, client; comparison
+    for those that need the baseline's cell."""
 
     name: str
     label: str
@@ -113,6 +113,26 @@ _METRICS = [
         "requests",
     ),
     Metric(
+        "truncated_share",
+        "answers cut off",
+        "share",
+        NEUTRAL,
+        2,
+        "completed requests that ended at max_tokens / completed",
+        "requests",
+        short="cut off",
+    ),
+    Metric(
+        "degenerate_share",
+        "degenerate answers",
+        "share",
+        LOWER,
+        2,
+        "answers that are empty, one word, a repetition or unreadable / answers looked at",
+        "requests",
+        short="degenerate",
+    ),
+    Metric(
         "per_request_tps",
         "throughput per request",
         "tok/s",
@@ -139,7 +159,8 @@ _METRICS = [
         HIGHER,
         2,
         "throughput / throughput of `none` with the same hardware, engine, model, max_model_len, scenario, "
-        "concurrency and repeat; per_request_tps at concurrency 1, aggregate_tps above",
+        "concurrency and repeat; per_request_tps at concurrency 1, aggregate_tps above; over repeats the geometric "
+        "mean",
         "comparison",
     ),
     *_timing("ttft", "time to first token", "first token - start"),
@@ -208,6 +229,40 @@ _METRICS = [
         f"drafts / decoding steps (ngram, suffix), {_WINDOW}",
         "acceptance",
         short="drafted",
+    ),
+    Metric(
+        "running_max",
+        "requests running",
+        "",
+        NEUTRAL,
+        0,
+        f"most requests that ran at once on one engine, by its periodic log lines {_WINDOW}",
+        "scheduler",
+        INTEGER,
+        short="running",
+    ),
+    Metric(
+        "waiting_share",
+        "requests waiting",
+        "share",
+        LOWER,
+        2,
+        f"periodic log lines with waiting requests / those with running ones {_WINDOW}",
+        "scheduler",
+        short="waiting",
+    ),
+    Metric(
+        "preemptions", "preemptions", "", LOWER, 0, f"by the server's counter {_WINDOW}", "scheduler", INTEGER
+    ),
+    Metric(
+        "prefix_hit_share",
+        "prefix cache hits",
+        "share",
+        NEUTRAL,
+        3,
+        f"prompt tokens found in the prefix cache / looked up {_WINDOW}",
+        "scheduler",
+        short="cached",
     ),
     Metric(
         "kv_cache_tokens",

@@ -83,9 +83,13 @@ class Plan:
 
     @property
     def refused(self) -> list[dict[str, object]]:
-        """The infeasible cells: {"cell": axes, "reasons": words}."""
+        """The infeasible cells: {"cell": axes, "reasons": words, "synthetic": acceptance made up by the engine}."""
         return [
-            {"cell": cell.axes, "reasons": reasons}
+            {
+                "cell": cell.axes,
+                "reasons": reasons,
+                "synthetic": self.sweep.resolved(cell.server).synthetic,
+            }
             for cell in self.sweep.cells
             if (reasons := self.infeasible(cell))
         ]
@@ -141,7 +145,6 @@ class Plan:
             warmup_requests=warmup_requests,
             request_timeout_s=limits["request_timeout_s"],
             stall_timeout_s=limits["stall_timeout_s"],
-            max_client_lag_ms=limits["max_client_lag_ms"],
             token_ids=True,  # vLLM and later releases of SGLang tell them, others ignore the question
             salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}/r{cell.repeat}",
             api_key_name=launch.api_key_name,

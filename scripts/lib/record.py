@@ -1,8 +1,8 @@
 """From the evidence of one cell to its record: a flat, JSON-able mapping, a pure function of the evidence.
 
-A record has the nine axes, `status`, `reasons` (why the status is not a plain "measured"), what failed, every
-metric of the registry and how the server really ran (None where absent, then with its reason in `absent`), `notes`
-for the reader and where it all came from.
+A record has the nine axes, `synthetic` (the engine made its acceptance up), `status`, `reasons` (why the status is not
+a plain "measured"), what failed, every metric of the registry and how the server really ran (None where absent, then
+with its reason in `absent`), how the window went (conduct.py), `notes` for the reader and where it all came from.
 
     measured     at least one request completed; `reasons` tells of those that did not
     mislabelled  measured, but the server ran something else than the row says: its figures are of another row
@@ -21,7 +21,8 @@ from pathlib import Path
 
 from scripts.lib.asked import Asked, asked_of
 from scripts.lib.cell import CELL_PATTERN, Cell
-from scripts.lib.client_metrics import client_metrics, client_notes
+from scripts.lib.client_metrics import client_metrics
+from scripts.lib.conduct import CONDUCT_FIELDS, conduct, synthetic
 from scripts.lib.evidence import DamagedEvidence, Evidence, Request, read_evidence
 from scripts.lib.logs import LogReport, find_failure, parse_path
 from scripts.lib.logs.prometheus import MetricsDelta, difference
@@ -100,19 +101,23 @@ def record_from_evidence(folder: Path, cell: Cell) -> Record:
         return _damaged(cell, folder, f"{error}. Run again: damaged evidence is measured anew")
 
 
-def infeasible_record(axes: Mapping[str, object], reasons: Sequence[str]) -> Record:
-    """The record of a cell that was refused before start, with the rules that refused it."""
-    return _blank(Cell.from_axes(axes), INFEASIBLE, reasons, f"not measured ({INFEASIBLE})")
+def infeasible_record(axes: Mapping[str, object], reasons: Sequence[str], made_up: bool = False) -> Record:
+    """The record of a cell that was refused before start, with the rules that refused it; `made_up`: it asks for
+    synthetic acceptance."""
+    record = _blank(Cell.from_axes(axes), INFEASIBLE, reasons, f"not measured ({INFEASIBLE})")
+    return record | {"synthetic": made_up}
 
 
 def _blank(cell: Cell, status: str, reasons: Sequence[str], absent: str) -> Record:
     return {
         **cell.axes,
+        "synthetic": False,
         "status": status,
         "reasons": list(reasons),
         **dict.fromkeys(FAILURE_FIELDS),
         **dict.fromkeys(METRICS),
         **dict.fromkeys(CONFIG_FIELDS),
+        **dict.fromkeys(CONDUCT_FIELDS),
         "absent": [f"all metrics: {absent}"],
         "notes": [],
         **dict.fromkeys(PROVENANCE_FIELDS),
@@ -139,6 +144,7 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         own, unknown = client_metrics(manifest)
         record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | own
         _add_server(record, reasons | unknown, evidence, cell)
+    record["synthetic"] = record["synthetic"] or asked_of(cell, manifest).synthetic
     return record | {"first_error": first_error} | _provenance(evidence)
 
 
@@ -149,13 +155,13 @@ def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, 
     counters = _counters(evidence)
     served = server_metrics(evidence, report, counters, asked)
     settings, unknown = server_config(report)
-    record |= served.values | settings
-    record["absent"] = _absent(record, reasons | served.reasons | unknown)
+    went, unseen = conduct(evidence, report, counters, cell.concurrency)
+    record |= {"synthetic": synthetic(asked, report)} | settings | went | served.values
+    record["absent"] = _absent(record, reasons | served.reasons | unknown | unseen)
     record["notes"] = [
-        *client_notes(evidence.manifest),
         *_warmup_note(evidence),
         *served.notes,
-        *_log_notes(asked, report, evidence, cell),
+        *_log_notes(asked, report, evidence),
     ]
     record["notes"] += _unconfirmed_note(asked, report, counters)
     mismatches = compare(asked, report, counters)
@@ -170,11 +176,11 @@ def _counters(evidence: Evidence) -> MetricsDelta | None:
     return difference(evidence.metrics_before, evidence.metrics_after)
 
 
-def _log_notes(asked: Asked, report: LogReport | None, evidence: Evidence, cell: Cell) -> list[str]:
+def _log_notes(asked: Asked, report: LogReport | None, evidence: Evidence) -> list[str]:
     if report is None:
         return []
     window = evidence.manifest["window"]
-    return server_notes(asked, report, cell.concurrency, window.get("log_start"), window.get("log_end"))
+    return server_notes(asked, report, window.get("log_start"), window.get("log_end"))
 
 
 def _unconfirmed_note(asked: Asked, report: LogReport | None, counters: MetricsDelta | None) -> list[str]:

@@ -29,6 +29,11 @@ class Resolved:
     drafter: Drafter | None
 
     @property
+    def synthetic(self) -> bool:
+        """Whether the engine is told to make acceptance up."""
+        return (self.speculative or {}).get("rejection_sample_method") == "synthetic"
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Files that must exist before this server starts, without repeats."""
         drafter = self.drafter.needs if self.drafter else ()

@@ -76,6 +76,21 @@ class Scenario:
         text = json.dumps([REQUEST_FORMAT, content], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def traits(self) -> dict[str, Any]:
+        """What must be known of the scenario to judge what was measured with it, for the evidence.
+
+        `forced_length`: the client did not leave the end of an answer to the model; `nonce`: no two prompts are alike.
+        """
+        return {
+            "forced_length": self.ignore_eos or self.min_tokens is not None,
+            "nonce": self.nonce,
+            "random": self.random_seed is not None,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "input_tokens": self.input_tokens,
+        }
+
     @cached_property
     def longest_by_output(self) -> Mapping[int, int]:
         """UTF-8 bytes of the longest prompt among those with the same max_tokens, by that number."""

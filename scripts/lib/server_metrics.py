@@ -24,8 +24,8 @@ _NO_COUNTERS = "there is no /metrics before and after the window"
 
 @dataclass(frozen=True)
 class Served:
-    """Metric values (and the record's fields `engine_version` and `acceptance_source`), the reasons of those
-    that are None, and remarks a reader needs."""
+    """Metric values (and the record's fields `engine_version`, `acceptance_source` and `acceptance_alarm`), the
+    reasons of those that are None, and remarks a reader needs."""
 
     values: Mapping[str, object]
     reasons: Mapping[str, str]
@@ -74,11 +74,11 @@ def _acceptance(
     values: dict,
     reasons: dict,
 ) -> list[str]:
-    """Fill in acceptance over the measured window; returns alarms where its sources disagree.
+    """Fill in acceptance over the measured window, with an alarm where its sources disagree; returns remarks.
 
     The counters of /metrics are exact and come first; the log's lines are used where there are none.
     """
-    values |= dict.fromkeys((*_ACCEPTANCE, "acceptance_source"))
+    values |= dict.fromkeys((*_ACCEPTANCE, "acceptance_source", "acceptance_alarm"))
     if asked.k == 0:
         reasons |= dict.fromkeys(_ACCEPTANCE, "no speculation")
         return []
@@ -106,7 +106,8 @@ def _acceptance(
     if steps.reason:
         reasons |= dict.fromkeys(("tokens_per_step", "draft_coverage"), steps.reason)
     agreement = sources.compare(lines, counted, _from_chunks(evidence.measured), method, steps)
-    return [*agreement.alarms, *([f"acceptance: {best.note}"] if best.note else [])]
+    values["acceptance_alarm"] = "; ".join(agreement.alarms) or None
+    return [f"acceptance: {best.note}"] if best.note else []
 
 
 def _from_counters(counters: MetricsDelta | None, k: int) -> Acceptance:

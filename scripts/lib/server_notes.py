@@ -1,15 +1,13 @@
 """Remarks on a measured cell from its server's log: what differs from the baseline's server, what disturbed the
-window, what the scheduler held back. They change no figure and no status; whoever compares cells reads them."""
+window. They change no figure, no status and no validity; whoever compares cells reads them."""
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterator
 
 from scripts.lib.asked import Asked
 from scripts.lib.logs import LogReport
-from scripts.lib.logs.checks import scheduler_limit
 from scripts.lib.logs.model import Notice
 from scripts.lib.truth_flags import flag_remarks
 
@@ -35,15 +33,13 @@ _AT_START = (
 )
 """Notices (logs/notices.py) that set a server apart from its baseline, or its figures from what they seem."""
 
-_IN_WINDOW = ("jit_during_inference", "shared_memory_wait")
+_IN_WINDOW = ("shared_memory_wait",)
 """Notices that matter where they fall into the measured window."""
 
 _MOST_CHARACTERS = 120
 
 
-def server_notes(
-    asked: Asked, report: LogReport, concurrency: int, start: int | None, end: int | None
-) -> list[str]:
+def server_notes(asked: Asked, report: LogReport, start: int | None, end: int | None) -> list[str]:
     """Remarks, the most general first. `start` and `end` bound the measured window in bytes of the log; without
     them nothing is said about the window."""
     notes = [_HYBRID] if report.get("hybrid") else []
@@ -54,7 +50,6 @@ def server_notes(
         notes += [_remark(notice) for notice in report.notices(name)[:1]]
     if start is not None and end is not None:
         notes += _in_window(report, start, end)
-        notes += held_back(report, concurrency, start, end)
     if report.note:
         notes.append(f"server log: {report.note}")
     return notes
@@ -80,21 +75,6 @@ def _in_window(report: LogReport, start: int, end: int) -> Iterator[str]:
         if inside:
             times = f" ({len(inside)} times)" if len(inside) > 1 else ""
             yield f"in the measured window{times}: {_remark(inside[0])}"
-
-
-def held_back(report: LogReport, concurrency: int, start: int, end: int) -> Iterator[str]:
-    """Whether the scheduler, and not the KV cache, kept requests waiting through most of the window.
-
-    A single line with waiting requests proves nothing: requests wait a moment whenever a batch begins."""
-    busy = [sample for sample in report.intervals.between(start, end) if sample.running]
-    engines = len({sample.engine for sample in busy}) or 1
-    asked = math.ceil(concurrency / engines)
-    waiting = sum(bool(sample.waiting) for sample in busy)
-    if any(sample.running >= asked for sample in busy) or 2 * waiting < len(busy):
-        return
-    limit = scheduler_limit(report, asked, start, end)
-    if limit is not None:
-        yield limit.text
 
 
 def _remark(notice: Notice) -> str:

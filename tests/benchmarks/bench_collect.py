@@ -15,8 +15,9 @@ from pathlib import Path
 
 from scripts.lib.cell import Cell
 from scripts.lib.collect import collect_records
-from scripts.lib.tables.cells import cells_table, write_cells
+from scripts.lib.tables.cells import cells_table, write_table
 from scripts.lib.tables.final import write_final
+from scripts.lib.tables.points import points_table
 from tests.evidence_factory import Truth, cell, window_log, write_evidence, write_pointer
 
 CONCURRENCIES = (1, 2, 4, 8)
@@ -70,8 +71,11 @@ def main(count: int, processes: int) -> None:
         records = collect_records(pointers, [], processes)
         began = timed(f"read, {processes} processes", began)
         cells = cells_table(records)
-        write_cells(cells, root / "cells.parquet", root / "cells.csv")
+        write_table(cells, root / "cells.parquet", root / "cells.csv")
         began = timed("cells table", began)
+        points = points_table(cells)
+        write_table(points, root / "points.parquet", root / "points.csv")
+        began = timed(f"{len(points)} points", began)
         write_final(cells, root / "tables")
         timed("final tables", began)
         peak = max(

@@ -13,7 +13,7 @@ import pytest
 from scripts.lib.metrics import METRICS, of_subject
 from scripts.lib.record import infeasible_record, record_from_evidence, record_from_pointer
 from scripts.lib.server_config import CONFIG_FIELDS
-from scripts.lib.tables.cells import SCHEMA
+from scripts.lib.tables.cells import RECORDS_SCHEMA
 from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, seal, write_evidence, write_pointer
 
 # Ten requests of one prefill token and 23 decoded ones: 230 tokens = 100 drafts + 130 accepted.
@@ -60,7 +60,7 @@ def test_a_record_has_exactly_the_columns_of_the_table_and_is_plain_json(tmp_pat
         infeasible_record(cell().axes, ["no"]),
     ]
     for record in records:
-        assert set(record) == set(SCHEMA)
+        assert set(record) == set(RECORDS_SCHEMA)
         assert json.loads(json.dumps(record, allow_nan=False)) == record
 
 
@@ -246,7 +246,7 @@ def test_how_the_server_ran_is_in_the_record(tmp_path: Path) -> None:
     assert absent(record)["async_scheduling"] == "no line of this kind in the log"
 
 
-def test_requests_held_back_by_the_scheduler_are_noted(tmp_path: Path) -> None:
+def test_requests_held_back_by_the_scheduler_are_told(tmp_path: Path) -> None:
     def spoil(folder: Path) -> None:
         path = folder / "server.log.gz"
         log = gzip.decompress(path.read_bytes()).decode()
@@ -256,4 +256,5 @@ def test_requests_held_back_by_the_scheduler_are_noted(tmp_path: Path) -> None:
 
     subject = cell(concurrency=8)
     record = record_from_evidence(write_evidence(tmp_path, subject, spoil=spoil), subject)
-    assert record["notes"] == ["scheduler-limited: 2 of 8 run, KV only 0.1 %"]
+    assert record["scheduler_words"] == "scheduler-limited: 2 of 8 run, KV only 0.1 %"
+    assert (record["running_max"], record["running_asked"], record["waiting_share"]) == (2, 8, 1.0)

@@ -47,11 +47,11 @@ def test_steps_without_a_draft_show_in_tokens_per_step(tmp_path: Path) -> None:
     assert record["notes"] == []
 
 
-def test_sources_of_acceptance_that_disagree_are_noted(tmp_path: Path) -> None:
+def test_sources_of_acceptance_that_disagree_raise_an_alarm(tmp_path: Path) -> None:
     # The counters say 100 drafts and 130 accepted, the chunks one token each.
     record = record_of(tmp_path, replace(SPECULATING, tokens=200), "mtp", 2)
-    assert len(record["notes"]) == 1
-    assert "acceptance disagrees: metrics 2.30, chunks" in record["notes"][0]
+    assert record["acceptance_alarm"].startswith("acceptance disagrees: metrics 2.30, chunks")
+    assert record["notes"] == []
 
 
 def test_a_restart_inside_the_window_is_no_acceptance(tmp_path: Path) -> None:

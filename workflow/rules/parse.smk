@@ -1,6 +1,6 @@
 # REQUIRES  results/cells/{cell}/evidence.json (measure.smk): where the evidence of each cell lies in the cell store
 # MAKES     results/cells/{cell}/record.json: one cell's record, made when asked for
-#           results/tables/cells.{parquet,csv}: the tidy table, one row per cell, infeasible ones included
+#           results/tables/records.parquet: the records of all cells, infeasible ones included
 #
 # Both are pure functions of the evidence, so a better parser never costs a measurement.
 
@@ -31,8 +31,7 @@ rule collect_cells:
     input:
         pointers=lambda wildcards: [POINTER.format_map(cell.axes) for cell in PLAN.feasible],
     output:
-        parquet=f"{RESULTS}/tables/cells.parquet",
-        csv=f"{RESULTS}/tables/cells.csv",
+        records=f"{RESULTS}/tables/records.parquet",
     log:
         f"{RESULTS}/logs/rules/collect_cells.log",
     conda:
@@ -43,6 +42,6 @@ rule collect_cells:
         cells=lambda wildcards: PLAN.paths,
         library=LIBRARY,
     message:
-        "Collecting all cells into one table"
+        "Reading the evidence of all cells"
     script:
         "../../scripts/collect_cells.py"

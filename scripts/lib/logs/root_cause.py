@@ -170,3 +170,16 @@ def _chain(report: LogReport, chosen: Candidate, incidents: Iterable[Incident]) 
         if len(links) >= _MAX_CHAIN:
             break
     return tuple(links)
+
+
+def errors_between(report: LogReport, start: int, end: int) -> list[str]:
+    """Errors of the engine that began in the byte window [start, end), the most telling first, without refused
+    requests (their clients know), the noise of a log, and a server that is being stopped."""
+    collector: TracebackCollector | None = report.incidents
+    if collector is None:
+        return []
+    inside = [chain for chain in collector.chains() if start <= chain[0].start_offset < end]
+    candidates = [candidate for chain in inside if (candidate := judge(report, chain, True)) is not None]
+    telling = [one for one in candidates if one.tier not in (Tier.REQUEST, Tier.IGNORED)]
+    telling.sort(key=lambda one: (one.tier, one.incident.start_offset))
+    return [one.text for one in telling if not STOPPED.match(one.incident.text)]

@@ -15,7 +15,8 @@ SERVER_BLOCK = ("hardware", "engine", "model", "max_model_len")
 
 CELL_BLOCK = (*SERVER_BLOCK, "scenario")
 
-SAME_AS_BASELINE = (*CELL_BLOCK, "concurrency", "repeat")
+CONDITIONS = (*CELL_BLOCK, "concurrency")
+SAME_AS_BASELINE = (*CONDITIONS, "repeat")
 METHOD = ("method", "k")
 
 _NO_BASELINE = f"speedup: there is no `none` cell with the same {', '.join(SAME_AS_BASELINE)}"
@@ -43,7 +44,7 @@ def with_speedup(cells: pl.DataFrame) -> pl.DataFrame:
     """Fill `speedup` against the `none` cell that shares everything but the method, and say in `absent` where
     it cannot."""
     compared = usable(cells)
-    baseline = compared.filter(pl.col("method") == BASELINE).select(
+    baseline = compared.filter(pl.col("method") == BASELINE, ~pl.col("synthetic")).select(
         *SAME_AS_BASELINE, _baseline_tps=headline_tps(), _baseline_status=pl.col("status")
     )
     own = compared.select(_own_tps=headline_tps())
@@ -75,7 +76,7 @@ def with_kv_cache_change(cells: pl.DataFrame) -> pl.DataFrame:
     figure means something else, so there is nothing to compare it with."""
     compared = usable(cells)
     baseline = (
-        compared.filter(pl.col("method") == BASELINE)
+        compared.filter(pl.col("method") == BASELINE, ~pl.col("synthetic"))
         .group_by(SERVER_BLOCK)
         .agg(_baseline_kv=pl.col("kv_cache_tokens").median())
     )

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from scripts.lib.cell import AXES
 from scripts.lib.metrics import METRICS
-from scripts.lib.tables.cells import SCHEMA, cells_table, flat, read_cells, write_cells
+from scripts.lib.tables.cells import SCHEMA, cells_table, flat, read_table, write_table
 from tests.evidence_factory import cell
 from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
 
@@ -34,8 +34,8 @@ def test_columns_and_types_never_change(records: list[dict], tmp_path: Path) -> 
     table = cells_table(records)
     assert dict(table.schema) == SCHEMA
     assert table.height == len(records)
-    write_cells(table, tmp_path / "cells.parquet", tmp_path / "cells.csv")
-    assert_frame_equal(read_cells(tmp_path / "cells.parquet"), table)
+    write_table(table, tmp_path / "cells.parquet", tmp_path / "cells.csv")
+    assert_frame_equal(read_table(tmp_path / "cells.parquet"), table)
     assert (tmp_path / "cells.csv").read_text().splitlines()[0] == ",".join(SCHEMA)
 
 
@@ -54,7 +54,7 @@ def test_csv_joins_lists_with_semicolons_and_keeps_null_apart_from_zero(tmp_path
         measured(cell("mtp", 2), 0.0, acceptance_per_position=[0.75, 0.0], notes=["one; two", "three"]),
         failed(cell("ngram", 2)),
     ]
-    write_cells(cells_table(records), tmp_path / "cells.parquet", tmp_path / "cells.csv")
+    write_table(cells_table(records), tmp_path / "cells.parquet", tmp_path / "cells.csv")
     back = pl.read_csv(tmp_path / "cells.csv")
     assert back["acceptance_per_position"].to_list() == ["0.75;0.0", None]
     assert back["notes"].to_list()[0] == "one, two;three"

@@ -1,0 +1,89 @@
+"""May a cell be believed, and compared? One verdict per cell with named reasons, from its row and its baseline's.
+
+VALID     nothing speaks against it
+UNFAIR    measured well, but not under the conditions of its baseline
+INVALID   the figures are not what the row says they are, or there are none
+
+Limits are the config's key `validity`. Nothing is read but rows, so another limit costs no measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from scripts.lib.cell import BASELINE
+from scripts.lib.config import load_schema
+from scripts.lib.validity_checks import CHECKS, FAILED_STATUS, INVALID, Case, Row
+
+VALID, UNFAIR = "VALID", "UNFAIR"
+SEVERITIES = (VALID, UNFAIR, INVALID)
+"""The mildest first."""
+
+_SERVER = ("hardware", "engine", "model", "max_model_len")
+_CONDITIONS = (*_SERVER, "scenario", "concurrency")
+_MEASURED = "measured"
+
+Limits = Mapping[str, object]
+
+
+@cache
+def default_limits() -> Limits:
+    """The limits of a config that does not set any."""
+    keys = load_schema("config")["properties"]["validity"]["properties"]
+    return {name: key["default"] for name, key in keys.items()}
+
+
+def judge(row: Row, baseline: Row | None, settings: Row | None, limits: Limits) -> tuple[str, list[str]]:
+    """(validity, reasons as `name: words`) of one row.
+
+    `baseline`: the `none` row under the same conditions; `settings`: a row that shows how its server ran. None where
+    there is none: what needs it is not checked then.
+    """
+    if row["status"] != _MEASURED:
+        return INVALID, [_without_result(row)]
+    case = Case(row, baseline, settings, limits)
+    found = [(check.severity, f"{check.name}: {words}") for check in CHECKS if (words := check.find(case))]
+    worst = max((SEVERITIES.index(severity) for severity, _ in found), default=0)
+    return SEVERITIES[worst], [text for _, text in found]
+
+
+def _without_result(row: Row) -> str:
+    name = row["status"] if row["status"] in FAILED_STATUS else "failed"
+    return f"{name}: {'; '.join(row['reasons'] or ()) or 'there is no result'}"
+
+
+def judge_all(rows: Sequence[Row], limits: Limits) -> list[tuple[str, list[str]]]:
+    """judge() for every row of a table, each against the `none` row of its own repeat, else of another repeat."""
+    baselines = _Baselines(rows)
+    return [judge(row, baselines.of(row), baselines.server_of(row), limits) for row in rows]
+
+
+class _Baselines:
+    """Finds the measured `none` row of a row."""
+
+    def __init__(self, rows: Iterable[Row]):
+        self._exact: dict[tuple, Row] = {}
+        self._other: dict[tuple, Row] = {}
+        self._server: dict[tuple, Row] = {}
+        for row in rows:
+            if row["method"] == BASELINE and row["status"] == _MEASURED and not row["synthetic"]:
+                conditions = self._key(row, _CONDITIONS)
+                self._exact.setdefault((*conditions, row["repeat"]), row)
+                self._other.setdefault(conditions, row)
+                self._server.setdefault((*self._key(row, _SERVER), row["repeat"]), row)
+                self._server.setdefault(self._key(row, _SERVER), row)
+
+    @staticmethod
+    def _key(row: Row, names: Sequence[str]) -> tuple:
+        return tuple(row[name] for name in names)
+
+    def of(self, row: Row) -> Row | None:
+        """Same conditions; same repeat where there is one."""
+        conditions = self._key(row, _CONDITIONS)
+        return self._exact.get((*conditions, row["repeat"])) or self._other.get(conditions)
+
+    def server_of(self, row: Row) -> Row | None:
+        """Any cell of the baseline's server: settings belong to the boot, not to the cell."""
+        server = self._key(row, _SERVER)
+        return self._server.get((*server, row["repeat"])) or self._server.get(server)

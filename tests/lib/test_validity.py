@@ -1,0 +1,214 @@
+"""Every check fires on what it is for, and is silent on what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.lib.config import REPOSITORY
+from scripts.lib.validity import default_limits, judge, judge_all
+from scripts.lib.validity_checks import CHECKS, INVALID, UNFAIR
+from tests.evidence_factory import cell
+from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
+
+
+def reasons(row: dict, baseline: dict | None = None, **limits: object) -> list[str]:
+    _, found = judge(row, baseline, baseline, default_limits() | limits)
+    return found
+
+
+def names(row: dict, baseline: dict | None = None, **limits: object) -> list[str]:
+    return [reason.partition(":")[0] for reason in reasons(row, baseline, **limits)]
+
+
+def mtp(k: int = 3, concurrency: int = 1, tps: float = 20.0, **values: object) -> dict:
+    return measured(cell("mtp", k, concurrency), tps, **values)
+
+
+def test_nothing_speaks_against_a_plain_cell() -> None:
+    assert judge(mtp(), measured(cell(), 12.0), None, default_limits()) == ("VALID", [])
+
+
+def test_absent_facts_prove_nothing() -> None:
+    row = measured(cell("mtp", 3), 20.0)
+    absent = [name for name, value in row.items() if value is None]
+    assert len(absent) > 50
+    assert reasons(row) == []
+
+
+FREE = {"forced_length": False}
+QUEUE = {"running_asked": 64, "busy_lines": 6}
+DIFFERENT = {"unique_prompts": True, "requests": 100, "prompt_tokens": 8000}
+FIRES_AND_SILENT = [
+    ("incomplete", {"completed": 7, "failed": 1}, {"completed": 8}),
+    ("no_tokens", {"completion_tokens": 0}, {"completion_tokens": 1}),
+    ("no_tokens", {"completion_tokens": None}, {"completion_tokens": 1}),
+    ("truncated", FREE | {"truncated_share": 0.6}, FREE | {"truncated_share": 0.4}),
+    ("truncated", FREE | {"truncated_share": 1.0}, {"forced_length": True, "truncated_share": 1.0}),
+    ("short_window", {"wall_s": 0.24}, {"wall_s": 1.5}),
+    ("few_requests", {"requests": 4, "completed": 4}, {"requests": 5, "completed": 5}),
+    ("queueing", QUEUE | {"running_max": 10, "waiting_share": 1.0}, QUEUE | {"running_max": 64, "waiting_share": 1.0}),
+    ("queueing", QUEUE | {"running_max": 62, "waiting_share": 0.9}, QUEUE | {"running_max": 62, "waiting_share": 0.3}),
+    ("queueing", QUEUE | {"running_max": 20, "waiting_share": 0.0}, QUEUE | {"running_max": 40, "waiting_share": 0.0}),
+    (
+        "queueing",
+        QUEUE | {"running_max": 20, "waiting_share": 0.0},
+        QUEUE | {"running_max": 20, "waiting_share": 0.0, "busy_lines": 2},
+    ),
+    ("preemptions", {"preemptions": 1}, {"preemptions": 0}),
+    ("prefix_hits", DIFFERENT | {"prefix_hit_share": 0.989}, DIFFERENT | {"prefix_hit_share": 0.004}),
+    ("prefix_hits", DIFFERENT | {"prefix_hit_share": 0.989}, DIFFERENT | {"prefix_hit_share": 0.989, "unique_prompts": False}),
+    ("acceptance_disagrees", {"acceptance_alarm": "acceptance disagrees: log 2.0, metrics 3.0"}, {"acceptance_alarm": None}),
+    ("degenerate", {"degenerate_share": 0.5, "degenerate_words": "4 of 8 are empty"}, {"degenerate_share": 0.1}),
+    ("engine_error", {"engine_error": "RuntimeError: x"}, {"engine_error": None}),
+    ("compiled_in_window", {"compiled_in_window": 2}, {"compiled_in_window": 0}),
+    ("client_lag", {"client_lag_p99_s": 0.011}, {"client_lag_p99_s": 0.0099}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "good"), FIRES_AND_SILENT, ids=[f"{n}-{c[0]}" for n, c in enumerate(FIRES_AND_SILENT)]
+)
+def test_a_check_fires_and_keeps_silent(name: str, bad: dict, good: dict) -> None:
+    assert names(mtp(**bad)) == [name]
+    assert names(mtp(**good)) == []
+
+
+def test_hits_on_the_chat_template_alone_are_no_hits() -> None:
+    # 16 of 70 tokens in the cache: one block that every prompt begins with.
+    shared = {"unique_prompts": True, "prefix_hit_share": 16 / 70, "requests": 100}
+    assert names(mtp(prompt_tokens=7000, **shared)) == []
+    assert names(mtp(prompt_tokens=7000, **shared), prefix_head_tokens=8) == ["prefix_hits"]
+    assert names(mtp(prompt_tokens=700_000, **shared)) == ["prefix_hits"]
+
+
+@pytest.mark.parametrize(
+    ("k", "tps", "length", "fires"),
+    [
+        (3, 39.0, None, False),
+        (3, 41.0, None, True),  # over k + 1
+        (3, 41.0, 3.9, True),
+        (3, 16.0, 1.12, True),  # F29's acceptance allows 1.12
+        (3, 12.0, 1.12, False),  # within the tolerance
+        (3, 26.0, 2.84, False),
+        (15, 100.0, 9.5, False),
+    ],
+)
+def test_nothing_is_faster_than_its_tokens_per_step(
+    k: int, tps: float, length: float | None, fires: bool
+) -> None:
+    row = mtp(k, tps=tps, acceptance_length=length)
+    assert names(row, measured(cell(), 10.0)) == (["too_fast"] if fires else [])
+
+
+def test_f25_ngram_is_held_against_its_tokens_per_step_not_its_lucky_drafts() -> None:
+    row = measured(cell("ngram", 5), 30.0, acceptance_length=4.6, tokens_per_step=1.72)
+    assert names(row, measured(cell(), 10.0)) == ["too_fast"]
+    assert names(row, measured(cell(), 18.0)) == []
+
+
+def test_without_a_baseline_nothing_is_too_fast() -> None:
+    assert names(mtp(tps=1e6)) == []
+    assert names(mtp(tps=1e6), measured(cell(), 0.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "wanted", "fires"),
+    [
+        ("cold", "warm", "same", True),
+        ("warm", "cold", "same", True),
+        ("cold", "cold", "same", False),
+        ("cold", "cold", "warm", True),
+        ("warm", "cold", "warm", False),
+        ("cold", "warm", "any", False),
+        (None, "warm", "same", False),
+        ("cold", None, "same", False),
+    ],
+)
+def test_a_cold_compile_cache(own: str | None, other: str | None, wanted: str, fires: bool) -> None:
+    row, baseline = mtp(compile_cache=own), measured(cell(), 12.0, compile_cache=other)
+    assert names(row, baseline, compile_cache=wanted) == (["cold_compile_cache"] if fires else [])
+
+
+def test_other_scheduler_settings_than_the_baseline_are_unfair() -> None:
+    baseline = measured(cell(), 12.0, max_num_seqs=256, max_num_batched_tokens=32768)
+    row = mtp(max_num_seqs=128, max_num_batched_tokens=32768)
+    verdict, found = judge(row, baseline, baseline, default_limits())
+    assert (verdict, found) == ("UNFAIR", ["unfair_settings: max_num_seqs 128 (none: 256)"])
+    assert names(row, baseline, fair_settings=["max_num_batched_tokens"]) == []
+    assert names(mtp(max_num_seqs=256), baseline) == []
+
+
+def test_what_speculation_itself_changes_is_not_unfair() -> None:
+    baseline = measured(cell(), 12.0, async_scheduling=True, max_num_scheduled_tokens=8192)
+    assert names(mtp(async_scheduling=False, max_num_scheduled_tokens=6144), baseline) == []
+
+
+def test_the_worst_finding_decides_and_all_are_told() -> None:
+    baseline = measured(cell(), 12.0, max_num_seqs=256)
+    verdict, found = judge(mtp(max_num_seqs=128, preemptions=3), baseline, baseline, default_limits())
+    assert verdict == INVALID
+    assert [reason.partition(":")[0] for reason in found] == ["preemptions", "unfair_settings"]
+
+
+@pytest.mark.parametrize("make", [failed, damaged, infeasible])
+def test_a_row_without_a_result_is_invalid_by_its_status(make: object) -> None:
+    row = make(cell("mtp", 3))
+    verdict, found = judge(row, None, None, default_limits())
+    assert verdict == INVALID
+    assert found[0].startswith(f"{row['status']}: ")
+
+
+def test_f11_nothing_completed_is_invalid_and_divides_nothing() -> None:
+    row = failed(
+        cell(), requests=200, completed=0, reasons=["request (measure): 0 of 200 requests completed"]
+    )
+    assert reasons(row) == ["failed: request (measure): 0 of 200 requests completed"]
+
+
+def test_f13_two_hundred_requests_in_a_quarter_of_a_second() -> None:
+    row = measured(
+        cell(concurrency=8), 50.0, requests=200, completed=0, failed=200, wall_s=0.24, completion_tokens=0
+    )
+    assert names(row) == ["incomplete", "no_tokens", "short_window", "few_requests"]
+
+
+def test_mislabelled_cells_are_invalid_whatever_else_they_are() -> None:
+    row = mislabelled(cell("mtp", 3), 20.0)
+    assert reasons(row) == [f"mislabelled: {row['reasons'][0]}"]
+
+
+def test_limits_are_limits_of_the_config() -> None:
+    row = mtp(concurrency=4, requests=12, completed=11, failed=1)
+    assert names(row) == ["incomplete", "few_requests"]
+    assert names(row, min_completed_share=0.9, min_requests_per_worker=2) == []
+
+
+def test_a_table_is_judged_against_the_baseline_of_the_same_repeat() -> None:
+    rows = [
+        measured(cell(repeat=1), 10.0, max_num_seqs=256),
+        measured(cell(repeat=2), 10.0, max_num_seqs=128),
+        measured(cell("mtp", 1, repeat=1), 15.0, max_num_seqs=256),
+        measured(cell("mtp", 1, repeat=2), 15.0, max_num_seqs=256),
+        measured(cell("mtp", 1, repeat=3), 15.0, max_num_seqs=256),
+    ]
+    assert [verdict for verdict, _ in judge_all(rows, default_limits())] == [*["VALID"] * 3, UNFAIR, "VALID"]
+
+
+def test_settings_come_from_any_cell_of_the_baselines_boot() -> None:
+    # The baseline failed at this concurrency, but its server's settings are known from another cell.
+    rows = [measured(cell(concurrency=1), 10.0, max_num_seqs=256), failed(cell(concurrency=4))]
+    rows.append(measured(cell("mtp", 1, 4), 15.0, max_num_seqs=8))
+    assert judge_all(rows, default_limits())[-1][1] == ["unfair_settings: max_num_seqs 8 (none: 256)"]
+
+
+def test_a_failed_or_synthetic_baseline_is_compared_with_nothing() -> None:
+    other = [failed(cell()), measured(cell(), 1.0, synthetic=True)]
+    for baseline in other:
+        assert judge_all([baseline, mtp(tps=1000.0)], default_limits())[1] == ("VALID", [])
+
+
+def test_every_check_is_documented() -> None:
+    text = (REPOSITORY / "docs" / "trust.md").read_text(encoding="utf-8")
+    for check in CHECKS:
+        assert f"| {check.name} |" in text, check.name
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
