@@ -101,6 +101,17 @@ _METRICS = [
     Metric(
         "wall_s", "wall time", "s", NEUTRAL, 2, "last end - first start of the measured requests", "requests"
     ),
+    Metric(
+        "full_load_share",
+        "time at full load",
+        "share",
+        HIGHER,
+        2,
+        "share of wall_s in which as many requests were under way as the concurrency asks for; what is missing is the "
+        "start and the end of the window, where aggregate_tps is too low",
+        "requests",
+        short="full load",
+    ),
     Metric("prompt_tokens", "prompt tokens", "tokens", NEUTRAL, 0, _USAGE, "requests", INTEGER),
     Metric("completion_tokens", "completion tokens", "tokens", NEUTRAL, 0, _USAGE, "requests", INTEGER),
     Metric(

@@ -132,7 +132,7 @@ def _damaged(cell: Cell, folder: Path | None, why: str) -> Record:
 def _record(evidence: Evidence, cell: Cell) -> Record:
     manifest = evidence.manifest
     failure = manifest["failure"] if manifest["status"] == FAILED else None
-    counted, reasons = request_metrics(evidence.measured, manifest["requests"])
+    counted, reasons = request_metrics(evidence.measured, manifest["requests"], cell.concurrency)
     first_error = next(filter(None, (request.complaint for request in evidence.measured)), None)
     if failure is None and not counted["completed"]:
         failure = _nothing_completed(counted["requests"], first_error)

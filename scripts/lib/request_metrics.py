@@ -15,7 +15,7 @@ _PERCENTILES = {"p90": 0.90, "p99": 0.99}
 _OF_TOKENS = ("completion_tokens", "tokens_per_request", "per_request_tps", "aggregate_tps")
 
 
-def request_metrics(measured: Sequence[Request], asked: int) -> tuple[Values, Reasons]:
+def request_metrics(measured: Sequence[Request], asked: int, concurrency: int) -> tuple[Values, Reasons]:
     """Metrics of the subjects requests, throughput and latency, and for each that is None the reason.
 
     Only completed requests count: failed ones lower `completed`, and lengthen `wall_s` by the time they took.
@@ -27,6 +27,7 @@ def request_metrics(measured: Sequence[Request], asked: int) -> tuple[Values, Re
         return values, {name: "no request completed" for name, value in values.items() if value is None}
     reasons: Reasons = {}
     values["wall_s"] = _wall_s(measured)
+    _full_load(measured, concurrency, values, reasons)
     values["prompt_tokens"] = _total([request.prompt_tokens for request in done])
     if values["prompt_tokens"] is None:
         reasons["prompt_tokens"] = _without_usage([request.prompt_tokens for request in done])
@@ -38,6 +39,13 @@ def request_metrics(measured: Sequence[Request], asked: int) -> tuple[Values, Re
 def _wall_s(measured: Sequence[Request]) -> float:
     ends = [request.end_s for request in measured if request.end_s is not None]
     return max(ends) - min(request.start_s for request in measured)
+
+
+def _full_load(measured: Sequence[Request], concurrency: int, values: Values, reasons: Reasons) -> None:
+    spans = [(request.start_s, request.end_s) for request in measured if request.end_s is not None]
+    values["full_load_share"] = formulas.full_load_share(spans, concurrency)
+    if values["full_load_share"] is None:
+        reasons["full_load_share"] = "requests that took no time have no share of it"
 
 
 def _total(counts: Sequence[int | None]) -> int | None:

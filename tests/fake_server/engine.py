@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from .acceptance import Acceptance
@@ -36,11 +37,13 @@ class Generation:
     done_tokens: int = 0
     cached_tokens: int = 0
     drafts: int = 0
-    timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
 
 class Engine:
-    """Serves generations. All methods run on the event loop."""
+    """Serves generations. All methods run on the event loop.
+
+    One timer serves all: requests in lockstep, 64 of them every few milliseconds, then cost one wake-up and not 64.
+    """
 
     def __init__(self, settings: Settings, k: int, max_num_seqs: int, prefix_caching: bool) -> None:
         self.settings = settings
@@ -54,6 +57,10 @@ class Engine:
         self._blocks: set[int] | None = set() if prefix_caching else None
         self._loop = asyncio.get_running_loop()
         self._started = 0
+        self._planned: list[tuple[float, int, Generation]] = []
+        """A heap of (due, order of planning, who); an entry whose generation no longer runs is passed over."""
+        self._plans = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def in_flight(self) -> int:
@@ -86,8 +93,6 @@ class Engine:
         self._active.clear()
         self._waiting.clear()
         for generation in lost:
-            if generation.timer:
-                generation.timer.cancel()
             generation.sink.engine_died()
 
     def _start(self, generation: Generation, now: float) -> None:
@@ -99,7 +104,31 @@ class Engine:
         count = len(generation.prompt_tokens)
         generation.cached_tokens = cached = self._cached_tokens(generation.prompt_tokens)
         generation.due = now + self.settings.ttft_s + self.settings.prefill_s_per_token * (count - cached)
-        generation.timer = self._loop.call_at(generation.due, self._prefilled, generation)
+        self._plan(generation)
+        self._wake_for_the_next()
+
+    def _plan(self, generation: Generation) -> None:
+        self._plans += 1
+        heapq.heappush(self._planned, (generation.due, self._plans, generation))
+
+    def _wake_for_the_next(self) -> None:
+        if not self._planned:
+            return
+        due = self._planned[0][0]
+        if self._timer is None or due < self._timer.when():
+            if self._timer:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(due, self._work)
+
+    def _work(self) -> None:
+        """Deliver all that is due by now."""
+        self._timer = None
+        now = self._loop.time()
+        while self._planned and self._planned[0][0] <= now:
+            generation = heapq.heappop(self._planned)[2]
+            if generation in self._active:
+                (self._step if generation.done_tokens else self._prefilled)(generation)
+        self._wake_for_the_next()
 
     def _prefilled(self, generation: Generation) -> None:
         self.counters.prompt_tokens += len(generation.prompt_tokens)
@@ -136,7 +165,7 @@ class Engine:
         generation.sink.tokens(start, end, None)
         step_s = self.settings.step_s * (1 + self.settings.slope * (len(self._active) - 1))
         generation.due += step_s
-        generation.timer = self._loop.call_at(generation.due, self._step, generation)
+        self._plan(generation)
 
     def _count_ended(self, generation: Generation) -> None:
         ended = self.counters.ended
@@ -158,8 +187,6 @@ class Engine:
 
     def _release(self, generation: Generation) -> None:
         self._active.remove(generation)
-        if generation.timer:
-            generation.timer.cancel()
         if self._waiting and not self.dead:
             self._start(self._waiting.popleft(), self._loop.time())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import zlib
@@ -38,6 +39,11 @@ def tokenize(text: str) -> list[str]:
 def token_id(token: bytes) -> int:
     """Identity of a token: the same word has the same id in every prompt and answer."""
     return zlib.crc32(token.strip()) % 49000 + 100 if token else EOS_ID
+
+
+@functools.cache
+def _token_id_json(token: bytes) -> bytes:
+    return b"%d" % token_id(token)
 
 
 def chat_tokens(messages: list[dict]) -> list[str]:
@@ -130,6 +136,10 @@ class Answer:
 
     def ids(self, start: int = 0, end: int | None = None) -> list[int]:
         return [token_id(piece) for piece in self.pieces[start:end]]
+
+    def ids_json(self, start: int, end: int) -> bytes:
+        """The same as a JSON list; words come again and again, so theirs is kept."""
+        return b"[%b]" % b",".join(map(_token_id_json, self.pieces[start:end]))
 
 
 def make_answer(wanted: Wanted) -> Answer:

@@ -99,9 +99,7 @@ class CompletionSink:
             head, text = self._reasoning_head(start, end)
         else:
             head, text = self._head, self._answer.text(start, end)
-        ids = b"null"
-        if self._with_ids:
-            ids = json.dumps(self._answer.ids(start, end), separators=(",", ":")).encode()
+        ids = self._answer.ids_json(start, end) if self._with_ids else b"null"
         tail = self._tail
         if finish_reason:
             tail = tail.replace(b'"finish_reason":null', b'"finish_reason":"%b"' % finish_reason.encode())
