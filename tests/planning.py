@@ -44,7 +44,7 @@ def hardware(**changes: Any) -> Hardware:
         "nvml_name": None,
         "vllm_defaults": {},
         "max_gpu_memory_utilization": None,
-        "slurm": {},
+        "slurm": {"cpus": 8, "mem_mb": 64000},
         "flags": {},
         "environment": {},
         "overrides": (),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.lib import config_errors, feasibility, parts
+from scripts.lib import cluster, config_errors, feasibility, parts
 from scripts.lib.cell import BASELINE, Boot, Cell, Server
 from scripts.lib.config import ConfigError, find_file, nearest
 from scripts.lib.engines import KINDS
@@ -76,6 +76,22 @@ class Sweep:
     def launch(self, server: Server) -> Launch:
         """What the serve job needs to start the server."""
         return self._cached("launch", server, self._launch)
+
+    def request(self, server: Server) -> dict[str, str | int]:
+        """What a batch job that runs this server asks its scheduler for (cluster.py), the time limit aside."""
+        resolved = self.resolved(server)
+        return cluster.request(resolved.hardware, cluster.gpu_count(resolved.hardware, resolved.flags))
+
+    def build_request(self, file: str) -> dict[str, str | int]:
+        """The same for a job that builds `file`: on the kind of machine whose servers need it, without a GPU.
+
+        What only other builds need goes where the first of the servers that need any build runs.
+        """
+        builders = [server for server in self.servers if self.launch(server).needs]
+        users = [server for server in builders if file in self.launch(server).needs]
+        for server in (*users, *builders):
+            return cluster.request(self.part("hardware", server.hardware, "hardware"), 0)
+        return {}
 
     def scenario(self, name: str) -> Scenario:
         return self._cached("scenario", name, lambda name: load_scenario(self.scenario_path(name)))

@@ -15,7 +15,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 )
 
-from scripts.lib import interrupts, progress, run_lock
+from scripts.lib import cluster, interrupts, progress, run_lock
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
@@ -53,6 +53,11 @@ PLAN = Plan(SWEEP)
 
 wildcard_constraints:
     **WILDCARDS,
+
+
+# One server at a time per machine where jobs run locally; a cluster's scheduler counts its GPUs itself.
+resource_scopes:
+    device="local",
 
 
 os.environ[progress.PROGRESS_VARIABLE] = str(PROGRESS)

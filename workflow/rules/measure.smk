@@ -18,6 +18,8 @@ rule measure_cell:
     conda:
         WORKFLOW_ENV
     threads: 0
+    resources:
+        mem_mb=50,  # beside the server's: all cells of a boot start at once, and all but one wait
     params:
         spec=lambda wildcards: PLAN.measure_spec(Cell.from_axes(wildcards)).to_json(),
         attempt=lambda wildcards: PLAN.attempt(Cell.from_axes(wildcards), Path(POINTER.format_map(wildcards))),

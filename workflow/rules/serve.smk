@@ -13,7 +13,8 @@ rule serve:
         WORKFLOW_ENV
     threads: 1
     resources:
-        gpu=1,
+        **cluster.resources(lambda wildcards: SWEEP.request(Server.from_axes(wildcards))),
+        device=1,
         runtime=lambda wildcards: PLAN.runtime_minutes(Boot.from_axes(wildcards)),
     params:
         launch=lambda wildcards: PLAN.launch_json(Server.from_axes(wildcards)),

@@ -1,0 +1,56 @@
+"""What a batch scheduler is asked for: one job per boot (its server and its cells), one per build.
+
+Planning only. The names are Snakemake resources, as the executor plugins for Slurm and Kubernetes read them; an absent one is not
+passed on. Local runs ignore all of them but `device`, which no scheduler sees (workflow/rules/common.smk).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scripts.lib.parts import Hardware
+
+REQUESTS = ("slurm_partition", "gres", "gpu", "constraint", "qos", "slurm_account", "cpus_per_task", "mem_mb")
+"""Names of the resources that `request` may give."""
+
+_PARALLEL = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
+"""Flags whose product is the number of GPUs of a server (vLLM; SGLang's tp-size, pp-size and dp-size are set by the same)."""
+
+
+def gpu_count(hardware: Hardware, flags: Mapping[str, Any]) -> int:
+    """GPUs that a server with these flags needs; 0 on hardware without any."""
+    if hardware.accelerator != "gpu":
+        return 0
+    count = 1
+    for name in _PARALLEL:
+        count *= int(flags.get(name) or 1)
+    return count
+
+
+def request(hardware: Hardware, gpus: int) -> dict[str, str | int]:
+    """Resources of a job on this hardware that uses `gpus` of its GPUs (0 for a build that needs none).
+
+    `gres` counts per node, so the GPUs of one server are always those of one machine.
+    """
+    slurm = hardware.slurm
+    asked = {
+        "slurm_partition": slurm.get("partition"),
+        "gres": f"{slurm['gres']}:{gpus}" if gpus and slurm.get("gres") else None,
+        "gpu": gpus,
+        "constraint": slurm.get("constraint"),
+        "qos": slurm.get("qos"),
+        "slurm_account": slurm.get("account"),
+        "cpus_per_task": slurm["cpus"],
+        "mem_mb": slurm["mem_mb"],
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def resources(of: Callable[[Any], Mapping[str, str | int]]) -> dict[str, Callable[[Any], str | int | None]]:
+    """Functions of the wildcards for a rule's `resources:`, one per name; `of(wildcards)` is the job's request."""
+
+    def reader(name: str) -> Callable[[Any], str | int | None]:
+        return lambda wildcards: of(wildcards).get(name)
+
+    return {name: reader(name) for name in REQUESTS}

@@ -1,0 +1,48 @@
+"""The scratch project of the workflow tests, run with profiles/slurm on a test cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.slurm.cluster import Cluster
+from tests.workflow.project import ROOT, Project
+
+MATRIX = {"hardware": ["h100", "gb200"]}
+
+
+class SlurmProject(Project):
+    """Two hardware names, each a partition with one GPU of that type."""
+
+    def __init__(self, folder: Path, cluster: Cluster, **matrix: object):
+        self.cluster = cluster
+        self.earlier_jobs = set(cluster.jobs())
+        super().__init__(folder, MATRIX | matrix)
+        for node in cluster.nodes:
+            slurm = {
+                "partition": node.name, "gres": f"gpu:{node.name}", "constraint": node.constraint, "cpus": 4, "mem_mb": 8000,
+            }  # fmt: skip
+            self.write(f"config/hardware/{node.name}.yaml", {"description": "one node", "slurm": slurm})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | self.cluster.environment | {"MARKER": self.marker}
+
+    def command(self, *arguments: str) -> list[str]:
+        python, minus_m, snakemake, *_ = super().command()
+        profiles = [f"--profile={ROOT / 'profiles/slurm'}", f"--workflow-profile={ROOT / 'profiles/default'}"]
+        # Only to be told sooner: the queue is asked every second, and files are on this machine's own disk.
+        sooner = ["--slurm-init-seconds-before-status-checks=1", "--latency-wait=10"]
+        return [
+            python,
+            minus_m,
+            snakemake,
+            f"--snakefile={ROOT / 'Snakefile'}",
+            *profiles,
+            *sooner,
+            *arguments,
+        ]
+
+    @property
+    def jobs(self) -> dict[str, dict[str, str]]:
+        """This project's jobs in the queue, finished ones included."""
+        return {job: row for job, row in self.cluster.jobs().items() if job not in self.earlier_jobs}

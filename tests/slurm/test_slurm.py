@@ -1,0 +1,56 @@
+"""The Slurm profile on a real Slurm: one job per server, on the partition and GPU of its hardware."""
+
+import threading
+import time
+
+from tests.processes import wait_for
+
+TWO_SERVERS_EACH = {"method": [{"name": "none"}, {"name": "mtp", "k": [3]}], "concurrency": [1, 4]}
+
+
+def watch(project, process, seen):
+    while process.poll() is None:
+        seen.append(project.jobs)
+        time.sleep(0.5)
+
+
+def run_watched(project, limit_s=200):
+    """Run the sweep; returns what the queue looked like every half second."""
+    process, seen = project.start(), []
+    watcher = threading.Thread(target=watch, args=(project, process, seen))
+    watcher.start()
+    process.wait(limit_s)
+    watcher.join()
+    assert process.returncode == 0, project.console
+    return seen
+
+
+def test_each_server_is_one_job_on_the_partition_and_gpu_of_its_hardware(project):
+    project.save(**TWO_SERVERS_EACH)
+    queue = run_watched(project)
+    assert project.cells()["status"].to_list() == ["measured"] * 8
+    assert sorted(project.cells()["hardware"]) == ["gb200"] * 4 + ["h100"] * 4
+    jobs = project.jobs.values()
+    assert sorted(job["partition"] for job in jobs) == ["gb200", "gb200", "h100", "h100"]
+    for job in jobs:
+        name = job["partition"]
+        assert job["node"] == name
+        assert job["gres"] == f"gres:gpu:{name}:1"
+        assert job["constraint"] == {"h100": "hopper", "gb200": "blackwell"}[name]
+        assert job["cpus"] == "4"
+        # Start-up 20 s and two cells at 900 s, in whole minutes; the server's memory and the cells' own.
+        assert job["limit"] == "31:00"
+        assert job["memory"] == "8100M"
+    running = [[job["partition"] for job in jobs.values() if job["state"] == "RUNNING"] for jobs in queue]
+    assert max(names.count("h100") for names in running) == 1
+    assert max(names.count("gb200") for names in running) == 1
+    assert max(map(len, running)) == 2, "the two partitions never worked at the same time"
+
+
+def test_a_finished_sweep_submits_nothing(project):
+    project.save(hardware=["h100"], method=[{"name": "none"}], concurrency=[1])
+    project.run()
+    assert len(project.jobs) == 1
+    assert "Nothing to be done" in project.run()
+    assert len(project.jobs) == 1
+    wait_for(lambda: not project.cluster.jobs("running", "pending"), 10, "an empty queue")
