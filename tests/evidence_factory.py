@@ -19,6 +19,29 @@ from scripts.lib.store import CellStore, key_of
 WINDOW_START_S = 1_790_000_000.0
 CLIENT = {"cpu_share": 0.05, "lag_p99_s": 0.001, "lag_max_s": 0.004}
 """What the manifest says of a client that was left in peace."""
+HOST_STATE = {
+    "absent": None,
+    "cpus": 2,
+    "load_1m": {"before": 1.0, "after": 1.5},
+    "busy_cpu_s": 10.0,
+    "steal_s": 0.0,
+    "server_cpu_s": 9.0,
+    "client_cpu_s": 1.0,
+    "foreign_cpu_s": 0.0,
+    "foreign_cpu_share": 0.0,
+    "foreign_by": "processors",
+    "foreign_processes": [],
+}
+"""What the manifest says of a machine that did nothing else."""
+SCENARIO = {
+    "forced_length": True,
+    "nonce": True,
+    "random": False,
+    "temperature": 0.0,
+    "max_tokens": 65,
+    "input_tokens": None,
+}
+"""What the manifest says of the scenario."""
 LOG_CLOCK = "11-29 19:40:{:02d}"
 
 
@@ -83,6 +106,7 @@ def request_line(truth: Truth, concurrency: int, index: int, phase: str = "measu
         "phase": phase,
         "index": index,
         "prompt_id": f"prompt-{index % 4}",
+        "request_sha256": hashlib.sha256(f"{phase} {index} at {concurrency}".encode()).hexdigest()[:16],
         "worker": index % concurrency,
         "start_s": start_s,
         "first_token_s": None if fails else first_s,
@@ -97,6 +121,7 @@ def request_line(truth: Truth, concurrency: int, index: int, phase: str = "measu
         if fails
         else None,
         "output": "" if fails else "def f(x):\n    return x",
+        "token_ids": None if fails else list(range(100, 100 + truth.tokens)),
     }
 
 
@@ -244,6 +269,9 @@ def _manifest(cell: Cell, truth: Truth, identity: dict, bounds: tuple[int, int])
             "log_end": bounds[1],
         },
         "client": CLIENT | {"started_at": WINDOW_START_S, "wall_s": wall_s, "cpu_s": 0.05 * wall_s},
+        "host_state": HOST_STATE | {"wall_s": wall_s},
+        "device_watch": {"absent": "no NVIDIA driver answers on this machine"},
+        "scenario": SCENARIO | {"max_tokens": truth.tokens},
         "requests": truth.requests,
         "warmup_requests": 2,
         "server": {

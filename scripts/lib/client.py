@@ -7,9 +7,10 @@ the client's own work stays out of the latencies it reports. Times are seconds o
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import openai
@@ -18,6 +19,7 @@ from scripts.lib.client_load import ClientLoad, LoadMeter, no_collection
 from scripts.lib.scenario import Request
 
 _CONNECT_S = 10.0
+_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,14 @@ class RequestRecord:
     """One request as it went. Token counts are the server's usage; None where it sent none.
 
     `chunk_s` are arrival times of chunks with text, `chunk_tokens` their token counts where the server tells token ids.
-    Under speculation a chunk carries several tokens: gaps between chunks are no inter-token latencies.
+    Under speculation a chunk carries several tokens: gaps between chunks are no inter-token latencies. `token_ids` are those
+    of the answer, None where the server tells none; `request_sha256` is alike for requests with the same body.
     """
 
     phase: str
     index: int
     prompt_id: str
+    request_sha256: str
     worker: int
     start_s: float
     first_token_s: float | None
@@ -43,6 +47,7 @@ class RequestRecord:
     finish_reason: str | None
     error: dict[str, object] | None
     output: str
+    token_ids: list[int] | None
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,10 @@ async def run_phase(
     return loop.records(), loop.load
 
 
+def _digest(body: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+
 def _short(text: object, width: int = 500) -> str:
     return str(text)[:width]
 
@@ -193,6 +202,7 @@ def _record(phase: str, request: Request, arrival: _Arrivals, now_s: float) -> R
         phase=phase,
         index=request.index,
         prompt_id=request.prompt_id,
+        request_sha256=_digest(request.body),
         worker=arrival.worker,
         start_s=round(arrival.start_s, 6),
         first_token_s=answer.chunk_s[0] if answer.chunk_s else None,
@@ -205,6 +215,7 @@ def _record(phase: str, request: Request, arrival: _Arrivals, now_s: float) -> R
         finish_reason=answer.finish_reason,
         error=error,
         output="".join(answer.text),
+        token_ids=answer.token_ids if answer.counted else None,
     )
 
 
@@ -214,6 +225,7 @@ class _Answer:
     def __init__(self) -> None:
         self.chunk_s: list[float] = []
         self.chunk_tokens: list[int] = []
+        self.token_ids: list[int] = []
         self.counted = False
         self.text: list[str] = []
         self.usage: dict[str, int] = {}
@@ -249,6 +261,7 @@ class _Answer:
             return
         self.chunk_s.append(round(arrived_s, 6))
         self.chunk_tokens.append(len(token_ids or ()))
+        self.token_ids += token_ids or ()
         self.counted = self.counted or token_ids is not None
         self.text.append(text)
 

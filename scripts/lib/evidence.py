@@ -2,6 +2,7 @@
 
     manifest.json         cell, key, status (measured | failed), failure, window, server, boot, host, times
     requests.jsonl        one request per line, warm-up and measured phase
+    device.jsonl          the server's GPUs, twice a second around the window (absent where nothing could be read)
     metrics_before.prom   /metrics around the window (absent where the server has none)
     metrics_after.prom
     server.log.gz         from boot start to after the window (absent for a server whose log is elsewhere)
@@ -21,6 +22,7 @@ from scripts.lib.store import damage, read_manifest
 
 FORMAT = 1
 REQUESTS = "requests.jsonl"
+DEVICE = "device.jsonl"
 METRICS_BEFORE = "metrics_before.prom"
 METRICS_AFTER = "metrics_after.prom"
 LOG = "server.log.gz"
@@ -38,8 +40,9 @@ class Request:
     """One request as the client saw it. Times in seconds on one clock that starts at zero with the phase.
 
     Token counts are the server's usage, None where it sent none; `chunks` is how many chunks carried tokens,
-    None where the server does not tell token ids. `error` is None for a request that went well; `output` is what the
-    model said, None where the evidence does not keep it."""
+    None where the server does not tell token ids. `error` is None for a request that went well. `output` is the text of
+    the answer, reasoning included, None where the evidence does not keep it, and `token_ids` its tokens where the server
+    tells them; requests with one `request_sha256` asked for the same."""
 
     index: int
     start_s: float
@@ -51,6 +54,9 @@ class Request:
     finish_reason: str | None
     error: Mapping[str, object] | None
     output: str | None = None
+    prompt_id: str = ""
+    request_sha256: str | None = None
+    token_ids: tuple[int, ...] | None = None
 
     @property
     def completed(self) -> bool:
@@ -89,6 +95,7 @@ class Evidence:
     metrics_before: str | None
     metrics_after: str | None
     log: Path | None
+    device_samples: tuple[Mapping[str, object], ...] = ()
 
 
 def read_evidence(folder: Path) -> Evidence:
@@ -119,7 +126,18 @@ def read_evidence(folder: Path) -> Evidence:
         metrics_before=_text(folder / METRICS_BEFORE),
         metrics_after=_text(folder / METRICS_AFTER),
         log=log if log.exists() else None,
+        device_samples=tuple(_lines(folder / DEVICE)),
     )
+
+
+def _lines(path: Path) -> list[Mapping[str, object]]:
+    """The objects of a file of JSON lines; none for a missing file."""
+    if not path.exists():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_bytes().splitlines()]
+    except ValueError as error:
+        raise DamagedEvidence(f"{path.name} has a line that is no JSON ({error})") from error
 
 
 def _text(path: Path) -> str | None:
@@ -151,7 +169,10 @@ def _request(data: Mapping[str, object]) -> Request:
         chunks=_optional(data["chunk_tokens"], len),
         finish_reason=data["finish_reason"],
         error=data["error"],
+        prompt_id=data["prompt_id"],
+        request_sha256=data.get("request_sha256"),
         output=data.get("output"),
+        token_ids=_optional(data.get("token_ids"), tuple),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from scripts.lib.launch import Container, Launch
 from scripts.lib.resolve import Resolved
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """Version of the measurement protocol (phases, client, evidence). Raising it re-measures every cell."""
 
 IRRELEVANT_ENVIRONMENT = frozenset(

@@ -22,8 +22,8 @@ class MeasureSpec:
     stall_timeout_s: float
     token_ids: bool
     salt: str
-    """Seeds the prompts' nonces. Alike for all methods, so that they answer the same prompts; other at each concurrency and
-    repeat, so that no cell finds its prompts in the prefix cache."""
+    """Seeds the prompts' nonces. Alike for all methods and repeats, so that they answer the same prompts and can be held
+    against each other; other at each concurrency, so that no cell of a boot finds its prompts in the prefix cache."""
     api_key_name: str | None = None
 
     def to_json(self) -> str:

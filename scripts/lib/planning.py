@@ -146,6 +146,6 @@ class Plan:
             request_timeout_s=limits["request_timeout_s"],
             stall_timeout_s=limits["stall_timeout_s"],
             token_ids=True,  # vLLM and later releases of SGLang tell them, others ignore the question
-            salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}/r{cell.repeat}",
+            salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}",
             api_key_name=launch.api_key_name,
         )

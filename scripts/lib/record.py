@@ -24,9 +24,11 @@ from scripts.lib.cell import CELL_PATTERN, Cell
 from scripts.lib.client_metrics import client_metrics
 from scripts.lib.conduct import CONDUCT_FIELDS, conduct, synthetic
 from scripts.lib.evidence import DamagedEvidence, Evidence, Request, read_evidence
+from scripts.lib.host_metrics import host_metrics
 from scripts.lib.logs import LogReport, find_failure, parse_path
 from scripts.lib.logs.prometheus import MetricsDelta, difference
 from scripts.lib.metrics import METRICS, of_subject
+from scripts.lib.power_metrics import power_metrics, power_notes
 from scripts.lib.request_metrics import request_metrics
 from scripts.lib.server_config import CONFIG_FIELDS, server_config
 from scripts.lib.server_metrics import server_metrics
@@ -141,11 +143,22 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         record = _blank(cell, FAILED, [_failed_words(failure)], "the cell failed")
         record |= {name: counted[name] for name in _COUNTS} | _failure_fields(failure)
     else:
-        own, unknown = client_metrics(manifest)
-        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | own
+        around, unknown = _surroundings(evidence, counted["completion_tokens"])
+        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | around
         _add_server(record, reasons | unknown, evidence, cell)
     record["synthetic"] = record["synthetic"] or asked_of(cell, manifest).synthetic
     return record | {"first_error": first_error} | _provenance(evidence)
+
+
+def _surroundings(evidence: Evidence, tokens: int | None) -> tuple[Record, dict[str, str]]:
+    """The metrics of the client, the machine and its GPUs, and why some are None."""
+    manifest = evidence.manifest
+    own, unknown = client_metrics(manifest)
+    host, unseen = host_metrics(manifest)
+    power, untold = power_metrics(
+        manifest.get("device_watch"), evidence.device_samples, manifest["window"], tokens
+    )
+    return own | host | power, unknown | unseen | untold
 
 
 def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, cell: Cell) -> None:
@@ -159,6 +172,7 @@ def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, 
     record |= {"synthetic": synthetic(asked, report)} | settings | went | served.values
     record["absent"] = _absent(record, reasons | served.reasons | unknown | unseen)
     record["notes"] = [
+        *power_notes(evidence.device_samples, evidence.manifest["window"]),
         *_warmup_note(evidence),
         *served.notes,
         *_log_notes(asked, report, evidence),
