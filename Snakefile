@@ -11,6 +11,7 @@ include: "workflow/rules/measure.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/judge.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/recommend.smk"
 include: "workflow/rules/plan.smk"
 
 

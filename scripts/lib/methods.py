@@ -40,7 +40,8 @@ METHOD_KINDS: dict[str, MethodKind] = {
 
 @dataclass(frozen=True)
 class Method:
-    """One entry of the config's `method` list. `k` is empty for the baseline."""
+    """One entry of the config's `method` list. `k` is empty for the baseline. `stands_for`: the entry whose flags and
+    overrides it shares, for one that the workflow made itself."""
 
     name: str
     kind: str
@@ -48,6 +49,7 @@ class Method:
     speculative_config: Mapping[str, Any]
     flags: Mapping[str, Any]
     environment: Mapping[str, Any]
+    stands_for: str | None = None
 
 
 def read_methods(entries: Sequence[Mapping[str, Any]]) -> list[Method]:

@@ -50,7 +50,7 @@ def resolve(
     overrides: Iterable[Mapping[str, Any]] = (),
 ) -> Resolved:
     """Merge hardware < model < engine < method < `overrides` (the config's own) for one server."""
-    axes = vars(server) | {"engine_kind": engine.kind}
+    axes = vars(server) | {"engine_kind": engine.kind, "method": method.stands_for or server.method}
     drafter = model.drafters.get(method.kind) if METHOD_KINDS[method.kind].drafter else None
     levels = [
         {"flags": {"speculative-config": _drafter_keys(drafter)}},

@@ -21,6 +21,7 @@ from scripts.lib.identity import server_identity
 from scripts.lib.launch import Launch
 from scripts.lib.matrix import expand
 from scripts.lib.methods import METHOD_KINDS, Method, read_methods
+from scripts.lib.recommend.wishes import check_wishes
 from scripts.lib.resolve import Resolved, resolve
 from scripts.lib.scenario import Scenario, load_scenario
 from scripts.lib.settings import check_settings
@@ -209,6 +210,7 @@ def load_sweep(config: Mapping[str, Any], config_dirs: Sequence[Path]) -> Sweep:
         ),
     )
     _load_parts(sweep)
+    check_wishes(checked["recommend"], sweep.cells)
     return sweep
 
 

@@ -29,6 +29,7 @@ RESULTS = "results"
 POINTER = f"{RESULTS}/cells/{CELL_PATTERN}/evidence.json"
 WORKFLOW_ENV = str(ROOT / "envs/workflow.yaml")
 CONFIG_SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+CONFIG_DIRS = ["config", str(ROOT / "config")]
 PROGRESS = Path(RESULTS, "progress.json").absolute()
 
 if not workflow.overwrite_configfiles:
@@ -41,7 +42,7 @@ try:
         read_yaml(Path(path))  # Snakemake takes the last of two equal keys; here they are an error
     restore_types(config, workflow.config_settings.config, load_schema("config"))
     validate(config, str(CONFIG_SCHEMA))
-    SWEEP = load_sweep(config, [Path("config"), ROOT / "config"])
+    SWEEP = load_sweep(config, [Path(folder) for folder in CONFIG_DIRS])
     # As typed: Snakemake tells the targets only after parsing, and an error in an input function comes with a traceback.
     check_targets(SWEEP, sys.argv[1:], f"{RESULTS}/cells/")
 except ConfigError as error:

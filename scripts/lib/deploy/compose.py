@@ -1,0 +1,130 @@
+"""A docker compose file that starts recommended servers as they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from scripts.lib.cell import Server
+from scripts.lib.launch import PORT, Container, Launch
+
+FIRST_PORT = 8000
+_HEADER = """# Servers as they were measured, one service each, reachable on this machine only (127.0.0.1).
+# docker compose -f compose.yaml up
+"""
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A server to start. `number`: which of several equal ones, from 1. `devices` it occupies; `first_device` is its first
+    one on a machine that has all of them. `launch` is None for a server that this config cannot start."""
+
+    name: str
+    server: Server
+    port: int
+    devices: int
+    first_device: int | None
+    launch: Launch | None
+
+
+def compose_file(deployed: Sequence[Deployed], image: str | None) -> tuple[str, list[str]]:
+    """(the file, remarks). `image` is for engines that were not measured in a container.
+
+    A server that no container can run is left out with a remark.
+    """
+    services: dict[str, Any] = {}
+    remarks: list[str] = []
+    for one in deployed:
+        launch = one.launch
+        if launch is None or launch.launcher == "external":
+            remarks.append(f"{one.name}: not started by this workflow, so there is no command for it.")
+            continue
+        container = launch.container or _container_for(image)
+        if container is None:
+            remarks.append(
+                f"{one.name}: measured without a container; name an image under recommend.image to have a service for it."
+            )
+            continue
+        if launch.container is None:
+            remarks.append(
+                f"{one.name}: {image} is not what was measured: that was an installation on the machine."
+            )
+        services[one.name] = _service(one, launch, container)
+        if container.options:
+            remarks.append(
+                f"{one.name}: options of docker run to be translated by hand: {' '.join(container.options)}"
+            )
+    comments = "".join(f"# {words}\n" for words in remarks)
+    return _HEADER + comments + yaml.safe_dump({"services": services}, sort_keys=False, width=120), remarks
+
+
+def _container_for(image: str | None) -> Container | None:
+    return None if image is None else Container(image)
+
+
+def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, Any]:
+    host_network = container.network == "host"
+    inside = one.port if host_network else container.port
+    command = [_literal(part.replace(PORT, str(inside))) for part in arguments(launch, container)]
+    service: dict[str, Any] = {"image": container.image, "entrypoint": command[:1], "command": command[1:]}
+    service["environment"] = [
+        _literal(f"{name}={value}") for name, value in sorted(launch.environment.items())
+    ]
+    service["environment"] += (
+        launch.environment_names
+    )  # by name: compose takes the value from the caller's shell
+    if container.mounts:
+        service["volumes"] = list(container.mounts)
+    if container.ipc:
+        service["ipc"] = container.ipc
+    if container.shm_size:
+        service["shm_size"] = container.shm_size
+    if container.network:
+        service["network_mode"] = container.network
+    if not host_network:
+        service["ports"] = [f"127.0.0.1:{one.port}:{container.port}"]
+    gpus = _gpus(one, container)
+    if gpus:
+        service["deploy"] = {"resources": {"reservations": {"devices": [gpus]}}}
+    service["restart"] = "unless-stopped"
+    return service
+
+
+def arguments(launch: Launch, container: Container) -> list[str]:
+    """The command inside `container`. A command of the host becomes `vllm serve`, since paths of the host mean nothing
+    there, and listens on the container's own interface, which is published on loopback."""
+    if launch.container is not None:
+        return list(launch.argv)
+    own = serve_command(launch)
+    place = own.index("--host")
+    return [*own[:place], "--host", "0.0.0.0", "--port", str(container.port)]  # noqa: S104
+
+
+def serve_command(launch: Launch) -> list[str]:
+    """The command as one types it: for vLLM `vllm serve MODEL ...`, whichever way it was started to be measured."""
+    argv = list(launch.argv)
+    if launch.engine_kind != "vllm" or argv[:2] == ["vllm", "serve"] or "--model" not in argv:
+        return argv
+    place = argv.index("--model")
+    return ["vllm", "serve", argv[place + 1], *argv[place + 2 :]]
+
+
+def _gpus(one: Deployed, container: Container) -> dict[str, Any] | None:
+    wanted = container.gpus
+    if wanted is None:
+        return None
+    devices: dict[str, Any] = {"driver": "nvidia", "capabilities": ["gpu"]}
+    listed = wanted.strip("\"'").removeprefix("device=")
+    if listed != wanted.strip("\"'"):
+        return devices | {"device_ids": listed.split(",")}
+    if one.first_device is not None:
+        return devices | {"device_ids": [str(one.first_device + i) for i in range(one.devices)]}
+    return devices | {"count": int(wanted) if wanted.isdigit() else "all"}
+
+
+def _literal(text: str) -> str:
+    """Compose reads $NAME in values; $$ is a dollar sign."""
+    return text.replace("$", "$$")

@@ -1,0 +1,101 @@
+"""The answer in two sentences, and a traffic plan in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from scripts.lib.cell import BASELINE
+from scripts.lib.metrics import METRICS
+from scripts.lib.recommend.candidates import POINT_AXES, label
+from scripts.lib.recommend.choice import CLEAR_WINNER, NO_CANDIDATE, NO_CLEAR_WINNER, ONLY_CANDIDATE, Choice
+from scripts.lib.recommend.traffic_plan import TrafficPlan
+from scripts.lib.statistics import SINGLE_RUN
+
+_MOST_CONDITIONS = 4
+_HOW_SURE = {
+    CLEAR_WINNER: "clear",
+    NO_CLEAR_WINNER: "without a clear winner (the smallest k is taken)",
+    SINGLE_RUN: "resting on a single run, which says nothing about noise",
+    ONLY_CANDIDATE: "with one candidate only",
+    NO_CANDIDATE: "without a valid measurement",
+}
+
+
+def answer(choices: Sequence[Choice]) -> list[str]:
+    """Two sentences: what is best where, and how sure that is."""
+    decided = [choice for choice in choices if choice.chosen]
+    if not choices:
+        return ["Nothing was measured.", "So there is nothing to recommend."]
+    if not decided:
+        return [
+            "Nothing can be recommended: no operating point has a valid measurement.",
+            "The tables of failures and of validity say why.",
+        ]
+    return [_what(decided), _how_sure(choices)]
+
+
+def _what(decided: Sequence[Choice]) -> str:
+    groups: dict[str, list[Choice]] = {}
+    for choice in decided:
+        groups.setdefault(choice.chosen.label, []).append(choice)
+    if len(groups) == 1:
+        name, group = next(iter(groups.items()))
+        return f"Best everywhere it was measured: {name}{_gain(group)}."
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    parts = [f"{name} {_where(group, decided)}{_gain(group)}" for name, group in ordered]
+    return f"What is best depends on the conditions: {'; '.join(parts)}."
+
+
+def _gain(group: Sequence[Choice]) -> str:
+    speedups = [c.chosen.figures["speedup"] for c in group if c.chosen.server.method != BASELINE]
+    known = [value for value in speedups if value is not None]
+    if not known:
+        return ""
+    low, high = (METRICS["speedup"].text(value) for value in (min(known), max(known)))
+    return f" ({low}x `{BASELINE}`)" if low == high else f" ({low} to {high}x `{BASELINE}`)"
+
+
+def _where(group: Sequence[Choice], everything: Sequence[Choice]) -> str:
+    """The axes that vary over all choices, with the values of this group."""
+    parts = []
+    for axis in POINT_AXES:
+        values = list(dict.fromkeys(choice.point.axes[axis] for choice in everything))
+        own = [value for value in values if any(choice.point.axes[axis] == value for choice in group)]
+        if len(values) > 1 and len(own) < len(values):
+            shown = ", ".join(map(str, own[:_MOST_CONDITIONS])) + (
+                " ..." if len(own) > _MOST_CONDITIONS else ""
+            )
+            parts.append(f"{axis} {shown}" if axis in ("concurrency", "max_model_len") else shown)
+    return f"at {' and '.join(parts)}" if parts else f"at {len(group)} of {len(everything)} operating points"
+
+
+def _how_sure(choices: Sequence[Choice]) -> str:
+    counts = Counter(choice.verdict for choice in choices)
+    parts = [f"{counts[verdict]} {words}" for verdict, words in _HOW_SURE.items() if counts[verdict]]
+    total = len(choices)
+    points = "operating point" if total == 1 else "operating points"
+    return f"Of {total} {points}: {', '.join(parts)}."
+
+
+def plan_text(plan: TrafficPlan) -> list[str]:
+    """The plan as lines of markdown, without a heading."""
+    mix = "every kind of traffic measured, in equal shares" if plan.assumed else "the traffic of the config"
+    lines = [f"Traffic: {mix}.", ""]
+    if plan.fleet is None:
+        return [*lines, "No plan is possible.", "", *(f"- {words}" for words in plan.obstacles)]
+    fleet = plan.fleet
+    wanted = plan.budget.requests_per_s
+    goal = "" if wanted is None else f" ({wanted:g} wanted)"
+    devices = "1 device" if fleet.devices == 1 else f"{fleet.devices} devices"
+    lines += [f"{fleet.requests_per_s:.3g} requests/s{goal} on {devices}:", ""]
+    for server, count in fleet.servers.items():
+        lines.append(
+            f"- {count} x {server.hardware}, {server.engine}: {label(server)}, max_model_len {server.max_model_len}"
+        )
+        lines += [
+            f"  - {100 * route.share:.0f}% of {route.traffic.label}"
+            for route in fleet.routes
+            if route.server == server
+        ]
+    return lines

@@ -1,0 +1,194 @@
+"""Which servers to run for a mix of traffic: a mixed-integer program, solved by CBC through pulp.
+
+    sets       options s (a server configuration), traffic t with its share w[t] of all requests (sum 1)
+    data       r[s,t]  requests/s that one server s completes while it serves t alone at t's concurrency
+               g[s]    devices that one server s occupies;  D[h] devices of hardware h;  N configurations at most
+    variables  y[s] in {0,1}  s is used;      n[s] integer >= 0  servers of s
+               x[s,t] >= 0    servers' worth of time that s gives to t;      rate >= 0  requests/s of the whole mix
+    limits     sum_t x[s,t] <= n[s] <= y[s] * most[s]     sum_s of h g[s] n[s] <= D[h]     sum_s y[s] <= N
+               sum_s r[s,t] x[s,t] >= w[t] * rate          for every t
+    objective  without a wanted rate: the highest rate. With one: the fewest devices that reach it.
+               Then the simplest of the plans within `tolerance` of that (fewest configurations, then smallest k), and
+               among those the highest rate, on no more devices than it takes.
+
+Assumption: a server divides its time between kinds of traffic; what it does while serving them mixed was not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pulp
+
+from scripts.lib.cell import Server
+from scripts.lib.recommend.wishes import Traffic
+
+_SLACK = 1e-6
+"""Relative room for the solver's rounding where a stage holds on to what the one before found."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One server configuration. `rates`: requests/s of one server by kind of traffic; what is absent it must not serve."""
+
+    server: Server
+    devices: int
+    rates: Mapping[Traffic, float]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """`devices` by hardware name. `requests_per_s` is the wanted rate, None for as much as possible."""
+
+    devices: Mapping[str, int]
+    configurations: int
+    requests_per_s: float | None = None
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True)
+class Route:
+    """`share` of the requests of `traffic` (0, 1] that go to `server`."""
+
+    traffic: Traffic
+    server: Server
+    share: float
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """`servers`: how many of each configuration. `requests_per_s` is what they can take of the mix."""
+
+    servers: Mapping[Server, int]
+    routes: tuple[Route, ...]
+    requests_per_s: float
+    devices: int
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What a solve holds on to from those before it."""
+
+    rate_at_least: float | None = None
+    devices_at_most: int | None = None
+    only: frozenset[Server] | None = None
+
+
+class SolverError(RuntimeError):
+    """The solver ended without an answer; the message has its status."""
+
+
+def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget) -> Fleet | None:
+    """The plan described above, or None where no plan serves all traffic within the budget.
+
+    Raises SolverError when the solver fails.
+    """
+    options = _undominated([o for o in options if o.rates and budget.devices.get(o.server.hardware, 0)])
+    if budget.requests_per_s is None:
+        best = _solve(options, traffic, budget, "rate", _Stage())
+        if best is None or best.requests_per_s <= 0:
+            return None
+        stage = _Stage(rate_at_least=best.requests_per_s * (1 - budget.tolerance - _SLACK))
+    else:
+        wanted = _Stage(rate_at_least=budget.requests_per_s * (1 - _SLACK))
+        best = _solve(options, traffic, budget, "devices", wanted)
+        if best is None:
+            return None
+        stage = replace(wanted, devices_at_most=best.devices)
+    simplest = _solve(options, traffic, budget, "simplicity", stage) or best
+    kept = replace(stage, only=frozenset(simplest.servers))
+    fastest = _solve(options, traffic, budget, "rate", kept) or simplest
+    # Without a wanted rate nothing has kept idle devices out so far.
+    lean = replace(kept, rate_at_least=fastest.requests_per_s * (1 - _SLACK))
+    leanest = _solve(options, traffic, budget, "devices", lean) or fastest
+    return replace(leanest, requests_per_s=fastest.requests_per_s)
+
+
+def _undominated(options: Sequence[Option]) -> list[Option]:
+    """Without those that another one equals or beats in everything a plan looks at: most of a large sweep."""
+    kept: list[Option] = []
+    for option in sorted(options, key=lambda o: (o.devices, o.server.k, -sum(o.rates.values()), o.server)):
+        if not any(_beats(other, option) for other in kept):
+            kept.append(option)
+    return kept
+
+
+def _beats(other: Option, option: Option) -> bool:
+    same = other.server.hardware == option.server.hardware
+    cheaper = other.devices <= option.devices and other.server.k <= option.server.k
+    return same and cheaper and all(other.rates.get(kind, 0) >= rate for kind, rate in option.rates.items())
+
+
+def _solve(
+    options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget, goal: str, stage: _Stage
+) -> Fleet | None:
+    if stage.only is not None:
+        options = [option for option in options if option.server in stage.only]
+    program = pulp.LpProblem("fleet", pulp.LpMinimize)
+    rate = program.add_variable("rate", lowBound=stage.rate_at_least or 0)
+    used = [program.add_variable(f"y{s}", cat="Binary") for s in range(len(options))]
+    count = [program.add_variable(f"n{s}", lowBound=0, cat="Integer") for s in range(len(options))]
+    time = {
+        (s, t): program.add_variable(f"x{s}_{t}", lowBound=0)
+        for s, option in enumerate(options)
+        for t, kind in enumerate(traffic)
+        if option.rates.get(kind)
+    }
+    devices = pulp.lpSum(option.devices * count[s] for s, option in enumerate(options))
+    program += {
+        "rate": -rate,
+        "devices": devices,
+        "simplicity": pulp.lpSum(weight * y for weight, y in zip(_burden(options), used, strict=True)),
+    }[goal]
+    for s, option in enumerate(options):
+        program += pulp.lpSum(time[s, t] for t in range(len(traffic)) if (s, t) in time) <= count[s]
+        program += count[s] <= used[s] * (budget.devices[option.server.hardware] // option.devices)
+    for t, kind in enumerate(traffic):
+        served = pulp.lpSum(
+            options[s].rates[kind] * time[s, t] for s in range(len(options)) if (s, t) in time
+        )
+        program += served >= kind.share * rate
+    for hardware, most in budget.devices.items():
+        own = [s for s, option in enumerate(options) if option.server.hardware == hardware]
+        program += pulp.lpSum(options[s].devices * count[s] for s in own) <= most
+    program += pulp.lpSum(used) <= budget.configurations
+    if stage.devices_at_most is not None:
+        program += devices <= stage.devices_at_most
+    status = pulp.LpStatus[program.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, threads=1))]
+    if status == "Infeasible":
+        return None
+    if status != "Optimal":
+        raise SolverError(f"the solver ended with status {status}")
+    return _fleet(options, traffic, [round(n.value() or 0) for n in count], time, rate.value())
+
+
+def _burden(options: Sequence[Option]) -> list[int]:
+    """Weights under which one configuration more outweighs any sum of k."""
+    total = sum(option.server.k for option in options)
+    return [1 + total + option.server.k for option in options]
+
+
+def _fleet(
+    options: Sequence[Option],
+    traffic: Sequence[Traffic],
+    counts: Sequence[int],
+    time: Mapping[tuple[int, int], pulp.LpVariable],
+    rate: float,
+) -> Fleet:
+    servers = {option.server: n for option, n in zip(options, counts, strict=True) if n}
+    routes = []
+    for t, kind in enumerate(traffic):
+        served = {
+            s: options[s].rates[kind] * (time[s, t].value() or 0)
+            for s in range(len(options))
+            if (s, t) in time
+        }
+        total = sum(served.values())
+        routes += [
+            Route(kind, options[s].server, amount / total)
+            for s, amount in served.items()
+            if amount > _SLACK * total > 0
+        ]
+    devices = sum(option.devices * n for option, n in zip(options, counts, strict=True))
+    return Fleet(servers, tuple(routes), float(rate), devices)

@@ -1,0 +1,81 @@
+"""The recommendation as people and programs read it."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+
+from scripts.lib.recommend.answer import answer
+from scripts.lib.recommend.build import Recommendation
+from scripts.lib.recommend.choice import choose
+from scripts.lib.recommend.table import SCHEMA, recommendation_table, recommendation_text
+from scripts.lib.recommend.traffic_plan import plan_traffic
+from scripts.lib.recommend.wishes import read_wishes
+from tests.lib.recommend.cases import candidate, operating_point
+from tests.lib.recommend.test_traffic_plan import NO_WISHES
+
+ONE = operating_point(
+    candidate("none", [80.0, 80.4, 80.2]),
+    candidate("mtp k3", [120.0, 121.0, 120.5], speedup=1.5, speedup_low=1.48, speedup_high=1.52),
+    candidate("ngram k5", [900.0, 901.0, 902.0], objection="INVALID: too_fast: above 6 x none"),
+)
+EIGHT = operating_point(
+    candidate("none", [300.0, 310.0, 305.0], 8), candidate("mtp k3", [308.0, 297.0, 304.0], 8)
+)
+NOTHING = operating_point(candidate("none", [], 8, objection="INVALID: failed"), concurrency=8)
+
+
+def recommendation(*points):
+    choices = tuple(choose(point, {}) for point in points)
+    return Recommendation(choices, tuple(plan_traffic(points, read_wishes(NO_WISHES), lambda server: 1)))
+
+
+def test_the_table_has_one_typed_row_per_operating_point() -> None:
+    table = recommendation(ONE, EIGHT, NOTHING).table
+    assert table.schema == pl.Schema(SCHEMA)
+    assert table["verdict"].to_list() == ["clear winner", "no clear winner", "no candidate"]
+    assert table["method"].to_list() == ["mtp", "none", None]
+    assert table["k"].to_list() == [3, 0, None]
+    assert table["speedup"].to_list() == [1.5, None, None]
+    assert table["tied"].to_list() == [[], ["none", "mtp k3"], []]
+    assert table["excluded"].to_list()[0] == ["ngram k5: INVALID: too_fast: above 6 x none"]
+    assert recommendation_table([]).schema == table.schema
+
+
+def test_the_text_shows_choice_margin_and_verdict() -> None:
+    text = "\n".join(recommendation(ONE, EIGHT).text)
+    assert "120.5 (1.50x)" in text
+    assert "+50." in text
+    assert "on none" in text
+    assert "no clear winner" in text
+    assert "- ngram k5: INVALID: too_fast: above 6 x none (code length 1024 c1)" in text
+    assert "## What to run for toy" in text
+
+
+def test_the_answer_is_two_sentences() -> None:
+    assert answer([]) == ["Nothing was measured.", "So there is nothing to recommend."]
+    assert answer([choose(NOTHING, {})])[0].startswith("Nothing can be recommended")
+    what, how_sure = answer([choose(ONE, {}), choose(EIGHT, {})])
+    assert what == (
+        "What is best depends on the conditions: mtp k3 at concurrency 1 (1.50x `none`); none at concurrency 8."
+    )
+    assert how_sure == "Of 2 operating points: 1 clear, 1 without a clear winner (the smallest k is taken)."
+    assert answer([choose(ONE, {})])[0] == "Best everywhere it was measured: mtp k3 (1.50x `none`)."
+
+
+def test_an_empty_table_says_so() -> None:
+    assert recommendation_text(recommendation_table([])) == [
+        "Nothing was measured, so nothing can be recommended."
+    ]
+    assert "Nothing was measured." in recommendation().text
+
+
+def test_the_machine_readable_form_is_json_and_has_it_all() -> None:
+    found = json.loads(json.dumps(recommendation(ONE, EIGHT).as_json, allow_nan=False))
+    assert [row["method"] for row in found["points"]] == ["mtp", "none"]
+    (plan,) = found["plans"]
+    assert plan["servers"][0]["model"] == "toy"
+    assert plan["requests_per_s"] > 0
+    assert {route["concurrency"] for route in plan["routes"]} == {1, 8}
+    assert len(found["answer"]) == 2
