@@ -19,6 +19,8 @@ rule all:
     default_target: True
     input:
         f"{RESULTS}/tables/cells.parquet",
+        f"{RESULTS}/recommendation.json",
+        f"{RESULTS}/deploy/README.md",
         f"{RESULTS}/summary.txt",
     message:
         "The sweep is complete"

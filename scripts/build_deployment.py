@@ -5,13 +5,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import polars as pl
-
 from scripts.lib.deploy.build import build_deployment
 from scripts.lib.jobs import run_job
 from scripts.lib.recommend.candidates import operating_points
 from scripts.lib.recommend.wishes import read_wishes
 from scripts.lib.sweep import load_sweep
+from scripts.lib.tables.cells import read_table
 
 
 def write_deployment(
@@ -21,7 +20,7 @@ def write_deployment(
     sweep = load_sweep(config, [Path(name) for name in config_dirs])
     deployment = build_deployment(
         json.loads(recommendation.read_text(encoding="utf-8")),
-        operating_points(pl.read_parquet(points)),
+        operating_points(read_table(points)),
         sweep,
         read_wishes(sweep.config["recommend"]),
     )

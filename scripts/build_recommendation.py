@@ -5,14 +5,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import polars as pl
-
 from scripts.lib.jobs import run_job
 from scripts.lib.launched import devices_of
 from scripts.lib.recommend.build import recommend
 from scripts.lib.recommend.wishes import read_wishes
 from scripts.lib.sweep import load_sweep
-from scripts.lib.tables.cells import flat
+from scripts.lib.tables.cells import read_table, write_table
 
 
 def build_recommendation(
@@ -21,11 +19,8 @@ def build_recommendation(
     """Write `table` as parquet with .csv and .md beside it, and everything as JSON to `machine`."""
     sweep = load_sweep(config, [Path(folder) for folder in config_dirs])
     wishes = read_wishes(sweep.config["recommend"])
-    found = recommend(
-        pl.read_parquet(points), pl.read_parquet(cells), wishes, lambda server: devices_of(sweep, server)
-    )
-    found.table.write_parquet(table)
-    flat(found.table).write_csv(table.with_suffix(".csv"))
+    found = recommend(read_table(points), wishes, lambda server: devices_of(sweep, server))
+    write_table(found.table, table, table.with_suffix(".csv"))
     table.with_suffix(".md").write_text("\n".join(found.text) + "\n", encoding="utf-8")
     text = json.dumps(found.as_json, indent=1, ensure_ascii=False, allow_nan=False)
     machine.write_text(text + "\n", encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,7 +113,7 @@ def test_ranges_cover_every_batch_size_once_and_measured_ones_have_their_k(best,
     parts = ranges(best, slots)
     assert parts[0][0] == 1
     assert parts[-1][1] == slots
-    for (_, last, k), (first, _, following) in zip(parts, parts[1:], strict=False):
+    for (_, last, k), (first, _, following) in pairwise(parts):
         assert first == last + 1
         assert k != following
     for concurrency, k in best.items():

@@ -1,0 +1,49 @@
+"""From a sweep against a server of known truth to the answer, the files to deploy, and a schedule that is measured."""
+
+import json
+
+import polars as pl
+import pytest
+import yaml
+
+ANYTHING_IS_VALID = {"min_window_s": 0, "min_requests_per_worker": 0, "max_client_lag_ms": 1000}
+METHODS = [{"name": "none"}, {"name": "mtp", "k": [1, 3]}]
+
+
+@pytest.fixture
+def sweep(project):
+    """k 3 is best for one request, k 1 for four: a step of k 3 gets slower with every request beside it."""
+    project.truth |= {"slope": {"none": 0, "mtp:1": 0.05, "mtp:3": 0.6}}
+    project.save(method=METHODS, validity=ANYTHING_IS_VALID)
+    return project
+
+
+def test_a_sweep_ends_in_a_recommendation_and_files_to_deploy(sweep):
+    sweep.run()
+    results = sweep.folder / "results"
+    found = json.loads((results / "recommendation.json").read_text())
+    assert [(row["concurrency"], row["method"], row["k"]) for row in found["points"]] == [
+        (1, "mtp", 3),
+        (4, "mtp", 1),
+    ]
+    assert {row["verdict"] for row in found["points"]} == {"single run"}
+    (plan,) = found["plans"]
+    assert plan["servers"][0]["method"] == "mtp"
+
+    table = pl.read_parquet(results / "tables/recommendation.parquet")
+    assert table["method"].to_list() == ["mtp", "mtp"]
+    assert "single run" in (results / "tables/recommendation.md").read_text()
+
+    deploy = results / "deploy"
+    assert yaml.safe_load((deploy / "compose.yaml").read_text()) == {"services": {}}, (
+        "measured without a container"
+    )
+    assert "recommend.image" in (deploy / "README.md").read_text()
+    (schedule,) = json.loads((deploy / "schedule.json").read_text())["schedules"]
+    assert schedule["ranges"] == [[1, 2, 3], [3, 256, 1]]
+
+    sweep.save(recommend={"image": "vllm/vllm-openai:v0.27.1", "limits": {"tpot_s": 1}})
+    sweep.run()
+    (service,) = yaml.safe_load((deploy / "compose.yaml").read_text())["services"].values()
+    assert service["image"] == "vllm/vllm-openai:v0.27.1"
+    assert sweep.starts == []
