@@ -7,16 +7,20 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.lib import gpus
+from scripts.lib.launch import DeviceRequest
 
 _POLL_S = 0.2
 _TELL_AFTER_S = 5.0
 _FREED_WITHIN_MIB = 512
+MEMINFO = Path("/proc/meminfo")
 
 
 def lock_path(device: str) -> Path:
@@ -50,28 +54,48 @@ def _holder(path: Path) -> str:
 
 
 @contextmanager
-def exclusive(device: str, waiting: Callable[[str], None]) -> Iterator[None]:
-    """Hold the device for one server; `waiting(who)` is called once when somebody else keeps it (a boot that is still
-    stopping has it for a moment).
+def exclusive(
+    candidates: Sequence[str], count: int, waiting: Callable[[str], None]
+) -> Iterator[tuple[str, ...]]:
+    """Hold `count` of the devices for one server, the first that are free; yields their names. `waiting(who)` is called once
+    when somebody else keeps them (a boot that is still stopping has its for a moment).
 
-    The lock goes with the process, so a killed sweep never blocks the next one.
+    The locks go with the process, so a killed sweep never blocks the next one. None is kept while others are waited for: two
+    servers that want two devices each cannot block each other.
     """
-    path = lock_path(device)
-    lock = _open_lock(path)
+    told, came = False, time.monotonic()
+    while len(held := _take(candidates, count)) < count:
+        _release(held)
+        if not told and time.monotonic() - came > _TELL_AFTER_S:
+            waiting(_holder(lock_path(next(name for name in candidates if name not in held))))
+            told = True
+        time.sleep(_POLL_S)
     try:
-        told, came = False, time.monotonic()
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not told and time.monotonic() - came > _TELL_AFTER_S:
-                    waiting(_holder(path))
-                    told = True
-                time.sleep(_POLL_S)
-        _sign(lock)
-        yield
+        for lock in held.values():
+            _sign(lock)
+        yield tuple(held)
     finally:
+        _release(held)
+
+
+def _take(candidates: Sequence[str], count: int) -> dict[str, int]:
+    """Locks of up to `count` devices that nobody holds now, by name."""
+    held: dict[str, int] = {}
+    for name in candidates:
+        lock = _open_lock(lock_path(name))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        held[name] = lock
+        if len(held) == count:
+            break
+    return held
+
+
+def _release(held: Mapping[str, int]) -> None:
+    for lock in held.values():
         os.close(lock)
 
 
@@ -84,31 +108,68 @@ def _sign(lock: int) -> None:
         pass
 
 
-def gpu_memory_used_mib() -> list[int | None]:
-    """Memory in use per visible NVIDIA GPU; None for devices that report none (unified memory); [] without nvidia-smi."""
-    if shutil.which("nvidia-smi") is None:
-        return []
-    command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [int(line) if line.strip().isdigit() else None for line in output.splitlines()]
+@dataclass(frozen=True)
+class Claim:
+    """The devices that one server has to itself. `gpus` is empty for a server on the CPU, and where no NVIDIA device is seen.
+
+    `visible_devices` is what CUDA_VISIBLE_DEVICES has to say to the server; None when it may see all that the machine has.
+    """
+
+    gpus: tuple[gpus.Gpu, ...] = ()
+    visible_devices: str | None = None
 
 
-def await_memory_free(before: list[int | None], limit_s: float = 60.0) -> bool:
-    """Wait until every GPU uses no more than it did before the server started (+ 512 MiB). False after `limit_s`.
+def usable_gpus() -> list[gpus.Gpu]:
+    """The NVIDIA devices that this process may use, those with the least memory in use first."""
+    return sorted(gpus.visible(gpus.found(), os.environ), key=lambda gpu: gpu.memory_used_mib or 0)
+
+
+@contextmanager
+def claim(
+    request: DeviceRequest, usable: Sequence[gpus.Gpu], waiting: Callable[[str], None]
+) -> Iterator[Claim]:
+    """Hold what a server needs of this machine. GPUs are held by their UUIDs, whatever a config calls the machine."""
+    if not request.gpus or not usable:
+        with exclusive(["gpu" if request.gpus else "cpu"], 1, waiting):
+            yield Claim()
+        return
+    by_uuid = {gpu.uuid: gpu for gpu in usable}
+    with exclusive(list(by_uuid), request.gpus, waiting) as held:
+        taken = tuple(sorted((by_uuid[uuid] for uuid in held), key=lambda gpu: gpu.index))
+        everything = {gpu.uuid for gpu in gpus.found()} == set(held)
+        yield Claim(taken, None if everything else ",".join(gpu.mark for gpu in taken))
+
+
+def memory_used_mib(claimed: Sequence[gpus.Gpu]) -> dict[str, int | None]:
+    """Memory in use now on each claimed GPU, by UUID; None for devices that report none (unified memory)."""
+    now = {gpu.uuid: gpu.memory_used_mib for gpu in gpus.found()} if claimed else {}
+    return {gpu.uuid: now.get(gpu.uuid) for gpu in claimed}
+
+
+def await_memory_free(claimed: Sequence[gpus.Gpu], limit_s: float = 60.0) -> bool:
+    """Wait until every claimed GPU uses no more than when it was claimed (+ 512 MiB). False after `limit_s`.
 
     Devices that report no memory are not waited for: their memory is the host's, freed when the processes are gone.
     """
     deadline = time.monotonic() + limit_s
+    before = {gpu.uuid: gpu.memory_used_mib for gpu in claimed}
     while True:
-        pairs = zip(before, gpu_memory_used_mib(), strict=False)
-        if all(b is None or now is None or now <= b + _FREED_WITHIN_MIB for b, now in pairs):
+        used = memory_used_mib(claimed)
+        if all(
+            None in (before[uuid], now) or now <= before[uuid] + _FREED_WITHIN_MIB
+            for uuid, now in used.items()
+        ):
             return True
         if time.monotonic() > deadline:
             return False
         time.sleep(0.5)
+
+
+def host_memory_gib() -> tuple[float | None, float | None]:
+    """(total, available) memory of the host as the operating system tells; None where it does not."""
+    return tuple(
+        None if kib is None else kib / 2**20 for kib in (_meminfo("MemTotal"), _meminfo("MemAvailable"))
+    )
 
 
 def describe() -> dict[str, object]:
@@ -117,20 +178,13 @@ def describe() -> dict[str, object]:
         "gpus": _gpus(),
         "cpu": _cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),
-        "memory_mib": _memory_mib(),
+        "memory_mib": (_meminfo("MemTotal") or 0) // 1024 or None,
     }
 
 
 def _gpus() -> list[dict[str, str]]:
-    if shutil.which("nvidia-smi") is None:
-        return []
     fields = ("name", "uuid", "memory.total", "driver_version")
-    command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [dict(zip(fields, map(str.strip, line.split(",")), strict=False)) for line in output.splitlines()]
+    return [dict(zip(fields, row, strict=True)) for row in gpus.query(*fields)]
 
 
 def _cpu_model() -> str | None:
@@ -142,12 +196,13 @@ def _cpu_model() -> str | None:
     return match.group(1).strip() if match else None
 
 
-def _memory_mib() -> int | None:
+def _meminfo(name: str) -> int | None:
+    """A line of /proc/meminfo in KiB."""
     try:
-        match = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+        match = re.search(rf"^{name}:\s+(\d+) kB", MEMINFO.read_text(encoding="ascii"), re.MULTILINE)
     except OSError:
         return None
-    return int(match.group(1)) // 1024 if match else None
+    return int(match.group(1)) if match else None
 
 
 def free_disk_mib(path: Path) -> int:

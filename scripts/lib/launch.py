@@ -30,6 +30,21 @@ class Container:
 
 
 @dataclass(frozen=True)
+class DeviceRequest:
+    """What a server needs of the machine it starts on; looked at there, before the start.
+
+    `gpus`: how many it runs on (tensor, pipeline and data parallel ranks), 0 for a server on the CPU. `nvml_name`: what each
+    one's name must contain as a word. `memory_share`: the share of its memory that the server takes for itself. None: not known.
+    """
+
+    hardware: str = "cpu"
+    gpus: int = 0
+    nvml_name: str | None = None
+    unified_memory: bool = False
+    memory_share: float | None = None
+
+
+@dataclass(frozen=True)
 class Launch:
     """One server start. `argv` is the engine's command line (inside the container for docker) with PORT in place of the port.
 
@@ -46,8 +61,7 @@ class Launch:
     base_url: str | None = None
     log_file: str | None = None
     api_key_name: str | None = None
-    device: str = "cpu"
-    """Names the lock that keeps two servers off one device (any string; one per GPU set)."""
+    device: DeviceRequest = DeviceRequest()
     startup_limit_s: float = 1200.0
     """A start-up that takes longer is given up, unless the log has moved in the last `startup_stall_s`."""
     startup_stall_s: float = 300.0
@@ -65,14 +79,14 @@ class Launch:
     @classmethod
     def from_json(cls, text: str) -> Launch:
         data = json.loads(text)
-        container = data.pop("container")
+        container, device = data.pop("container"), DeviceRequest(**data.pop("device"))
         if container is not None:
             container = Container(
                 **{**container, "mounts": tuple(container["mounts"]), "options": tuple(container["options"])}
             )
         for name in ("argv", "environment_names", "needs"):
             data[name] = tuple(data[name])
-        return cls(container=container, **data)
+        return cls(container=container, device=device, **data)
 
     def command_line(self, port: int = 8000) -> str:
         """The engine command as a user would type it (quoted for a POSIX shell)."""

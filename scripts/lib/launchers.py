@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scripts.lib.launch import PORT, Launch
+from scripts.lib.launch import PORT, Container, Launch
 
 
 @dataclass(frozen=True)
@@ -18,26 +18,42 @@ class Command:
     cidfile: str | None = None
 
 
-def command(launch: Launch, port: int, inherited: Mapping[str, str], cidfile: str, root: str) -> Command:
-    """The command for `launch` on `port`. `inherited` is the caller's environment, `root` the repository.
+def command(
+    launch: Launch,
+    port: int,
+    inherited: Mapping[str, str],
+    cidfile: str,
+    root: str,
+    visible_devices: str | None = None,
+) -> Command:
+    """The command for `launch` on `port`. `inherited` is the caller's environment, `root` the repository; of the machine's GPUs
+    the server sees `visible_devices` (a list as in CUDA_VISIBLE_DEVICES), all for None.
 
     Raises ValueError for a launcher that starts nothing.
     """
     if launch.launcher == "process":
-        environment = _inherited(launch, inherited, root) | launch.environment
+        environment = _inherited(launch, inherited, root) | _visible(visible_devices) | launch.environment
         return Command(_with_port(launch.argv, port), environment)
     if launch.launcher == "docker":
-        return Command(docker_run(launch, port, inherited, cidfile), dict(inherited), cidfile)
+        return Command(
+            docker_run(launch, port, inherited, cidfile, visible_devices), dict(inherited), cidfile
+        )
     raise ValueError(f"launcher {launch.launcher!r} starts no server")
 
 
-def docker_run(launch: Launch, port: int, inherited: Mapping[str, str], cidfile: str) -> tuple[str, ...]:
+def docker_run(
+    launch: Launch,
+    port: int,
+    inherited: Mapping[str, str],
+    cidfile: str,
+    visible_devices: str | None = None,
+) -> tuple[str, ...]:
     """`docker run ...`: variables listed by name are passed by name, so that no secret is ever an argument."""
     container = launch.container
     assert container is not None
     argv = ["docker", "run", "--rm", "--cidfile", cidfile]
     for option, value in (
-        ("--gpus", container.gpus),
+        ("--gpus", _docker_gpus(container, visible_devices)),
         ("--ipc", container.ipc),
         ("--shm-size", container.shm_size),
     ):
@@ -51,13 +67,34 @@ def docker_run(launch: Launch, port: int, inherited: Mapping[str, str], cidfile:
         argv += ["--volume", os.path.expanduser(mount)]
     for name, value in sorted(launch.environment.items()):
         argv += ["--env", f"{name}={value}"]
-    for name in launch.environment_names:
-        if name in inherited:
-            argv += ["--env", name]
+    for name in _passed_on(launch, inherited):
+        argv += ["--env", name]
     inside = port if container.network == "host" else container.port
     arguments = _with_port(launch.argv, inside)
     argv += [*container.options, "--entrypoint", arguments[0], container.image, *arguments[1:]]
     return tuple(argv)
+
+
+def _docker_gpus(container: Container, visible_devices: str | None) -> str | None:
+    """The quotes belong to the value: docker reads it as a line of CSV."""
+    if container.gpus != "all" or visible_devices is None:
+        return container.gpus
+    return f'"device={visible_devices}"'
+
+
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+"""A user who works without network says so once, in the shell: containers are told as well."""
+
+
+def _passed_on(launch: Launch, inherited: Mapping[str, str]) -> list[str]:
+    """Variables of the caller that a container gets by name."""
+    names = dict.fromkeys((*launch.environment_names, *OFFLINE))
+    return [name for name in names if name in inherited and name not in launch.environment]
+
+
+def _visible(devices: str | None) -> dict[str, str]:
+    """Numbers in CUDA_VISIBLE_DEVICES count by bus, as nvidia-smi does."""
+    return {} if devices is None else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": devices}
 
 
 def _with_port(argv: tuple[str, ...], port: int) -> tuple[str, ...]:

@@ -288,7 +288,7 @@ def _provenance(evidence: Evidence) -> Record:
         "image_digest": server.get("image_digest"),
         "command": shlex.join(server["argv"]) if server.get("argv") else None,
         "host": manifest["host"],
-        "device": _device(manifest["device"]),
+        "device": _device(manifest["device"], server.get("gpus") or ()),
         "boot": manifest["boot"]["id"],
         "workflow_commit": manifest["workflow_commit"],
         "started_at": _utc(manifest["started_at"]),
@@ -299,9 +299,9 @@ def _provenance(evidence: Evidence) -> Record:
     }
 
 
-def _device(device: Mapping[str, object]) -> str | None:
-    """What the server ran on, in words: the GPUs where there are some, else the CPU."""
-    gpus = [str(gpu.get("name")) for gpu in device.get("gpus") or ()]
+def _device(device: Mapping[str, object], claimed: Sequence[Mapping[str, str]]) -> str | None:
+    """What the server ran on, in words: the GPUs it had, those of the machine where that is not known, else the CPU."""
+    gpus = [str(gpu.get("name")) for gpu in claimed or device.get("gpus") or ()]
     return ", ".join(gpus) or device.get("cpu")
 
 

@@ -31,15 +31,18 @@ class ServerProcess:
         self.base_url = f"http://127.0.0.1:{port}/v1"
 
     @classmethod
-    def start(cls, launch: Launch, log: Path, scratch: Path, root: Path) -> ServerProcess:
-        """Start `launch` on a free port with stdout and stderr in order in `log`.
+    def start(
+        cls, launch: Launch, log: Path, scratch: Path, root: Path, visible_devices: str | None = None
+    ) -> ServerProcess:
+        """Start `launch` on a free port with stdout and stderr in order in `log`. It sees the GPUs that `visible_devices` lists,
+        all for None.
 
         Raises OSError when the guard cannot be started; a missing engine command ends up in the log with status 127.
         """
         port = free_port()
         cidfile = scratch / f"{log.stem}.cid"
         cidfile.unlink(missing_ok=True)
-        command = launchers.command(launch, port, os.environ, str(cidfile), str(root))
+        command = launchers.command(launch, port, os.environ, str(cidfile), str(root), visible_devices)
         status = scratch / f"{log.stem}.status"
         status.unlink(missing_ok=True)
         argv = [sys.executable, "-S", "-E", guard.__file__, "--grace", "3", "--status", str(status)]

@@ -16,7 +16,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.lib import device, diagnosis, gate, guard, probe, progress
+from scripts.lib import admission, device, diagnosis, gate, guard, probe, progress
 from scripts.lib.endpoint import FAILED, READY, RESTART_REQUEST, STARTING, STOPPED, Endpoint, Failure
 from scripts.lib.first_answers import FirstAnswers
 from scripts.lib.launch import Launch
@@ -81,7 +81,7 @@ class Supervisor:
         self.first_log = log
         self.root = root
         self.parent = parent
-        self.memory_before: list[int | None] = []
+        self.claim = device.Claim()
         self.began = time.monotonic()
         self.server: ServerProcess | None = None
         self.watch: LogWatch | None = None
@@ -100,15 +100,26 @@ class Supervisor:
             stop_on_signals(self.parent)
             self._forget_earlier_boots()
             self._publish(STARTING)
-            # An external server is a device too: two sweeps must not measure on it at the same time.
-            with device.exclusive(self.launch.device, self._waiting):
-                if self.launch.launcher != "external":
-                    self.memory_before = device.gpu_memory_used_mib()
-                self._boot_until_stopped()
+            if self.launch.launcher == "external":
+                # A device too: two sweeps must not measure on it at the same time.
+                with device.exclusive([f"external {self.launch.base_url}"], 1, self._waiting):
+                    self._boot_until_stopped()
+            else:
+                self._serve_on_this_machine()
         except Stopped:
             pass
         finally:
             shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _serve_on_this_machine(self) -> None:
+        usable = device.usable_gpus() if self.launch.device.gpus else []
+        failure = admission.of_devices(self.launch.device, usable)
+        if failure is not None:
+            self._fail(failure)
+            while True:  # until the run ends this job; its cells have read why
+                time.sleep(_POLL_S)
+        with device.claim(self.launch.device, usable, self._waiting) as self.claim:
+            self._boot_until_stopped()
 
     def _forget_earlier_boots(self) -> None:
         for folder in self.endpoint_path.parent.iterdir():
@@ -122,8 +133,7 @@ class Supervisor:
                 if failure is None:
                     self._publish(READY)
                     failure = self._await_death()
-                self._tell_failure(failure)
-                self._publish(FAILED, failure=failure)
+                self._fail(failure)
                 self._stop_server()
                 self._await_restart_request()
         finally:
@@ -154,8 +164,16 @@ class Supervisor:
             self._say(f"using the server at {base_url}")
             self.endpoint = replace(self.endpoint, start=self.endpoint.start + 1, facts=facts)
         else:
+            failure = admission.of_memory(self.launch.device, *device.host_memory_gib())
+            if failure is not None:
+                return failure
             path = self._log_of_start(self.endpoint.start + 1)
-            self.server = ServerProcess.start(self.launch, path, self.scratch, self.root)
+            self.server = ServerProcess.start(
+                self.launch, path, self.scratch, self.root, self.claim.visible_devices
+            )
+            facts["gpus"] = [
+                {"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name} for gpu in self.claim.gpus
+            ]
             base_url, log = self.server.base_url, str(path)
             facts["argv"] = list(self.server.command.argv)
             self.endpoint = replace(self.endpoint, start=self.endpoint.start + 1, facts=facts)
@@ -256,13 +274,17 @@ class Supervisor:
         if self.server is None:
             return
         self.server.stop(self.launch.stop_grace_s)
-        if not device.await_memory_free(self.memory_before):
+        if not device.await_memory_free(self.claim.gpus):
             self._say("stopped, but a minute later the device's memory is still in use by somebody")
         self.server = None
 
     def _publish(self, state: str, failure: Failure | None = None, **changes: object) -> None:
         self.endpoint = replace(self.endpoint, state=state, failure=failure, **changes)
         self.endpoint.write(self.endpoint_path)
+
+    def _fail(self, failure: Failure) -> None:
+        self._tell_failure(failure)
+        self._publish(FAILED, failure=failure)
 
     def _tell_failure(self, failure: Failure) -> None:
         progress.record("boot", self.boot, self._elapsed)
@@ -273,7 +295,7 @@ class Supervisor:
             self._say(f"  remedy: {failure.fix}")
 
     def _waiting(self, holder: str) -> None:
-        self._say(f"waiting for the device {self.launch.device!r}, in use by {holder}")
+        self._say(f"waiting for the device, in use by {holder}")
 
     def _say(self, text: str) -> None:
         progress.say(f"boot{self.number}  {self.label}: {text}")

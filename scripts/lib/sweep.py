@@ -15,6 +15,7 @@ from typing import Any
 from scripts.lib import cluster, config_errors, feasibility, parts
 from scripts.lib.cell import BASELINE, Boot, Cell, Server
 from scripts.lib.config import ConfigError, find_file, nearest
+from scripts.lib.device_request import device_request
 from scripts.lib.engines import KINDS
 from scripts.lib.feasibility import Finding
 from scripts.lib.identity import server_identity
@@ -180,7 +181,7 @@ class Sweep:
             base_url=_api_url(engine.base_url),
             log_file=engine.log_file,
             api_key_name=engine.api_key_name,
-            device=f"external {engine.base_url}" if external else server.hardware,
+            device=device_request(resolved),
             startup_limit_s=float(startup["limit_s"]),
             startup_stall_s=float(startup["stall_s"]),
             stop_grace_s=float(self.config["stop_grace_s"]),

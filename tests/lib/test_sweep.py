@@ -8,7 +8,7 @@ import yaml
 
 from scripts.lib.cell import Cell
 from scripts.lib.config import ConfigError, read_yaml
-from scripts.lib.launch import PORT, Launch
+from scripts.lib.launch import PORT, DeviceRequest, Launch
 from scripts.lib.sweep import load_sweep
 from tests.planning import CONFIG, smoke, study, sweep
 
@@ -74,7 +74,7 @@ def test_a_launch_survives_json_and_has_what_a_start_needs():
     )
     assert launch.argv[-2:] == ("--port", PORT)
     assert launch.environment["VLLM_CPU_KVCACHE_SPACE"] == "1"
-    assert launch.device == "cpu"
+    assert launch.device == DeviceRequest("cpu")
     assert (launch.startup_limit_s, launch.startup_stall_s, launch.log_interval_s) == (600.0, 120.0, 0.5)
     timed = sweep(startup={"limit_s": 9, "stall_s": 8}, stop_grace_s=6).launch(made.servers[0])
     assert (timed.startup_limit_s, timed.startup_stall_s, timed.stop_grace_s) == (9, 8, 6)
