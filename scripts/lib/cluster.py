@@ -14,19 +14,6 @@ from scripts.lib.parts import Hardware
 REQUESTS = ("slurm_partition", "gres", "gpu", "constraint", "qos", "slurm_account", "cpus_per_task", "mem_mb")
 """Names of the resources that `request` may give."""
 
-_PARALLEL = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
-"""Flags whose product is the number of GPUs of a server (vLLM; SGLang's tp-size, pp-size and dp-size are set by the same)."""
-
-
-def gpu_count(hardware: Hardware, flags: Mapping[str, Any]) -> int:
-    """GPUs that a server with these flags needs; 0 on hardware without any."""
-    if hardware.accelerator != "gpu":
-        return 0
-    count = 1
-    for name in _PARALLEL:
-        count *= int(flags.get(name) or 1)
-    return count
-
 
 def request(hardware: Hardware, gpus: int) -> dict[str, str | int]:
     """Resources of a job on this hardware that uses `gpus` of its GPUs (0 for a build that needs none).

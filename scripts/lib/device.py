@@ -20,6 +20,7 @@ from scripts.lib.launch import DeviceRequest
 _POLL_S = 0.2
 _TELL_AFTER_S = 5.0
 _FREED_WITHIN_MIB = 512
+_VISIBLE = (gpus.VISIBLE, "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 MEMINFO = Path("/proc/meminfo")
 
 
@@ -130,7 +131,7 @@ def claim(
 ) -> Iterator[Claim]:
     """Hold what a server needs of this machine. GPUs are held by their UUIDs, whatever a config calls the machine."""
     if not request.gpus or not usable:
-        with exclusive(["gpu" if request.gpus else "cpu"], 1, waiting):
+        with exclusive([_unseen(os.environ) if request.gpus else "cpu"], 1, waiting):
             yield Claim()
         return
     by_uuid = {gpu.uuid: gpu for gpu in usable}
@@ -138,6 +139,12 @@ def claim(
         taken = tuple(sorted((by_uuid[uuid] for uuid in held), key=lambda gpu: gpu.index))
         everything = {gpu.uuid for gpu in gpus.found()} == set(held)
         yield Claim(taken, None if everything else ",".join(gpu.mark for gpu in taken))
+
+
+def _unseen(environment: Mapping[str, str]) -> str:
+    """A name for GPUs that nvidia-smi does not show (other makers', or a machine without the tool): what a scheduler gave us."""
+    given = next((environment[name] for name in _VISIBLE if environment.get(name)), None)
+    return "gpu" if given is None else f"gpu {given}"
 
 
 def memory_used_mib(claimed: Sequence[gpus.Gpu]) -> dict[str, int | None]:

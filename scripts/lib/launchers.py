@@ -32,7 +32,9 @@ def command(
     Raises ValueError for a launcher that starts nothing.
     """
     if launch.launcher == "process":
-        environment = _inherited(launch, inherited, root) | _visible(visible_devices) | launch.environment
+        environment = (
+            _inherited(launch, inherited, root) | visible_environment(visible_devices) | launch.environment
+        )
         return Command(_with_port(launch.argv, port), environment)
     if launch.launcher == "docker":
         return Command(
@@ -92,7 +94,7 @@ def _passed_on(launch: Launch, inherited: Mapping[str, str]) -> list[str]:
     return [name for name in names if name in inherited and name not in launch.environment]
 
 
-def _visible(devices: str | None) -> dict[str, str]:
+def visible_environment(devices: str | None) -> dict[str, str]:
     """Numbers in CUDA_VISIBLE_DEVICES count by bus, as nvidia-smi does."""
     return {} if devices is None else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": devices}
 

@@ -16,7 +16,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.lib import admission, device, diagnosis, gate, guard, probe, progress
+from scripts.lib import admission, device, diagnosis, gate, guard, launchers, probe, progress
 from scripts.lib.endpoint import FAILED, READY, RESTART_REQUEST, STARTING, STOPPED, Endpoint, Failure
 from scripts.lib.first_answers import FirstAnswers
 from scripts.lib.launch import Launch
@@ -156,7 +156,7 @@ class Supervisor:
     def _start_once(self) -> Failure | None:
         self.began = time.monotonic()
         facts = {
-            "environment": self.launch.environment,
+            "environment": dict(self.launch.environment),
             "environment_names": [name for name in self.launch.environment_names if name in os.environ],
         }
         if self.launch.launcher == "external":
@@ -171,6 +171,8 @@ class Supervisor:
             self.server = ServerProcess.start(
                 self.launch, path, self.scratch, self.root, self.claim.visible_devices
             )
+            # Whoever watches the server's GPUs reads there which they are.
+            facts["environment"] |= launchers.visible_environment(self.claim.visible_devices)
             facts["gpus"] = [
                 {"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name} for gpu in self.claim.gpus
             ]

@@ -81,8 +81,7 @@ class Sweep:
 
     def request(self, server: Server) -> dict[str, str | int]:
         """What a batch job that runs this server asks its scheduler for (cluster.py), the time limit aside."""
-        resolved = self.resolved(server)
-        return cluster.request(resolved.hardware, cluster.gpu_count(resolved.hardware, resolved.flags))
+        return cluster.request(self.resolved(server).hardware, self.launch(server).device.gpus)
 
     def build_request(self, file: str) -> dict[str, str | int]:
         """The same for a job that builds `file`: on the kind of machine whose servers need it, without a GPU.

@@ -36,20 +36,6 @@ def test_a_job_without_a_gpu_asks_for_none():
     assert "gres" not in cluster.request(hardware(slurm=FULL), 0)
 
 
-@pytest.mark.parametrize(
-    ("flags", "count"),
-    [
-        ({}, 1),
-        ({"tensor-parallel-size": 4}, 4),
-        ({"tensor-parallel-size": 2, "pipeline-parallel-size": 2, "data-parallel-size": 2}, 8),
-        ({"tensor-parallel-size": None}, 1),
-    ],
-)
-def test_the_gpus_of_a_server_follow_its_parallel_sizes(flags, count):
-    assert cluster.gpu_count(hardware(), flags) == count
-    assert cluster.gpu_count(hardware(accelerator="cpu"), flags) == 0
-
-
 def test_a_rule_gets_one_function_per_resource():
     functions = cluster.resources(lambda wildcards: {"mem_mb": wildcards.size})
     assert set(functions) == set(cluster.REQUESTS)

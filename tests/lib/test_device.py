@@ -131,6 +131,15 @@ def test_a_server_on_the_cpu_holds_the_cpu(locks, monkeypatch):
         assert not device.lock_path("GPU-aa").exists()
 
 
+def test_gpus_that_nobody_shows_are_told_apart_by_what_the_scheduler_gave(locks, monkeypatch):
+    smi(locks, monkeypatch, "exit 9")
+    with claim() as held:
+        assert held == device.Claim()
+        monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "1")
+        with claim():
+            assert device.lock_path("gpu 1").exists()
+
+
 def test_waiting_for_memory_to_come_back(locks, monkeypatch):
     counter = locks / "count"
     line = "0, GPU-aa, NVIDIA H100, "

@@ -25,6 +25,7 @@ def test_what_the_hardware_file_says():
     [
         ({}, 1),
         ({"tensor-parallel-size": 4}, 4),
+        ({"tensor-parallel-size": None}, 1),
         ({"tp": 2, "pipeline-parallel-size": 2}, 4),
         ({"tensor-parallel-size": 2, "data-parallel-size": 2}, 4),
         ({"tp-size": 4, "dp-size": 4, "enable-dp-attention": True}, 4),
