@@ -5,15 +5,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.lib.collect import collect_records
+from scripts.lib.imports import imported_records
 from scripts.lib.jobs import run_job
 from scripts.lib.tables.cells import records_table
+from scripts.lib.tables.others import with_others
 
 
 def collect_cells(
-    pointers: Sequence[str], infeasible: Sequence[Mapping], parquet: Path, processes: int
+    pointers: Sequence[str],
+    infeasible: Sequence[Mapping],
+    imports: Mapping[str, Mapping],
+    others: Sequence[str],
+    parquet: Path,
+    processes: int,
 ) -> None:
-    """Read the evidence behind `pointers`, add the cells that could not be measured, write the table."""
-    records_table(collect_records(pointers, infeasible, processes)).write_parquet(parquet)
+    """Read the evidence behind `pointers`, add the cells that could not be measured, what other tools measured (file:
+    axes) and what other runs collected, and write the table."""
+    own = collect_records(pointers, infeasible, processes)
+    for path, axes in imports.items():
+        own += imported_records(Path(path), axes)
+    with_others(records_table(own), list(map(Path, others))).write_parquet(parquet)
 
 
 if __name__ == "__main__":
@@ -22,6 +33,8 @@ if __name__ == "__main__":
             lambda: collect_cells(
                 pointers=snakemake.input.pointers,  # noqa: F821
                 infeasible=snakemake.params.infeasible,  # noqa: F821
+                imports=dict(zip(snakemake.input.imports, snakemake.params.import_axes, strict=True)),  # noqa: F821
+                others=snakemake.input.others,  # noqa: F821
                 parquet=Path(snakemake.output.records),  # noqa: F821
                 processes=snakemake.threads,  # noqa: F821
             ),

@@ -62,8 +62,8 @@ def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str])
     tables.mkdir()
     run_script(
         "collect_cells",
-        input=SimpleNamespace(pointers=pointers),
-        params=SimpleNamespace(infeasible=[{"cell": cell("mtp", 4).axes, "reasons": ["no"]}]),
+        input=SimpleNamespace(pointers=pointers, imports=[], others=[]),
+        params=SimpleNamespace(infeasible=[{"cell": cell("mtp", 4).axes, "reasons": ["no"]}], import_axes=[]),
         output=SimpleNamespace(records=str(tables / "records.parquet")),
         threads=1,
     )

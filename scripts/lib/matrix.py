@@ -24,10 +24,10 @@ class Matrix:
     warnings: tuple[str, ...] = field(default=())
 
 
-def expand(config: Mapping[str, Any], methods: Sequence[Method]) -> Matrix:
+def expand(config: Mapping[str, Any], methods: Sequence[Method], may_be_empty: bool = False) -> Matrix:
     """All combinations, less those an `exclude` rule matches, plus those an `include` rule names.
 
-    Raises ConfigError for an include rule that can name no cell, and for a matrix without cells.
+    Raises ConfigError for an include rule that can name no cell, and for a matrix without cells unless it may be empty.
     """
     values = _axis_values(config, methods)
     cells = dict.fromkeys(_product(values, _method_ks(methods)))
@@ -48,7 +48,7 @@ def expand(config: Mapping[str, Any], methods: Sequence[Method]) -> Matrix:
         if cells.keys() >= set(added):
             warnings.append(f"include[{index}]: adds no cell that is not there already: {_rule_text(rule)}")
         cells.update(dict.fromkeys(added))
-    if not cells:
+    if not cells and not may_be_empty:
         raise ConfigError("config: exclude: the rules leave no cell to measure; remove one of them")
     for index, override in enumerate(config["overrides"]):
         if not any(_server_matches(override["when"], server) for server in {cell.server for cell in cells}):

@@ -106,11 +106,12 @@ def record_from_evidence(folder: Path, cell: Cell) -> Record:
 def infeasible_record(axes: Mapping[str, object], reasons: Sequence[str], made_up: bool = False) -> Record:
     """The record of a cell that was refused before start, with the rules that refused it; `made_up`: it asks for
     synthetic acceptance."""
-    record = _blank(Cell.from_axes(axes), INFEASIBLE, reasons, f"not measured ({INFEASIBLE})")
+    record = blank_record(Cell.from_axes(axes), INFEASIBLE, reasons, f"not measured ({INFEASIBLE})")
     return record | {"synthetic": made_up}
 
 
-def _blank(cell: Cell, status: str, reasons: Sequence[str], absent: str) -> Record:
+def blank_record(cell: Cell, status: str, reasons: Sequence[str], absent: str) -> Record:
+    """A record of `cell` without any figure; `absent`: why."""
     return {
         **cell.axes,
         "synthetic": False,
@@ -127,7 +128,7 @@ def _blank(cell: Cell, status: str, reasons: Sequence[str], absent: str) -> Reco
 
 
 def _damaged(cell: Cell, folder: Path | None, why: str) -> Record:
-    record = _blank(cell, DAMAGED, [why], "the evidence is damaged")
+    record = blank_record(cell, DAMAGED, [why], "the evidence is damaged")
     return record | {"evidence": str(folder) if folder else None}
 
 
@@ -140,11 +141,11 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         failure = _nothing_completed(counted["requests"], first_error)
     if failure is not None:
         failure = _explained(failure, evidence)
-        record = _blank(cell, FAILED, [_failed_words(failure)], "the cell failed")
+        record = blank_record(cell, FAILED, [_failed_words(failure)], "the cell failed")
         record |= {name: counted[name] for name in _COUNTS} | _failure_fields(failure)
     else:
         around, unknown = _surroundings(evidence, counted["completion_tokens"])
-        record = _blank(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | around
+        record = blank_record(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | around
         _add_server(record, reasons | unknown, evidence, cell)
     record["synthetic"] = record["synthetic"] or asked_of(cell, manifest).synthetic
     return record | {"first_error": first_error} | _provenance(evidence)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.lib import cluster, config_errors, feasibility, parts
+from scripts.lib import cluster, config_errors, feasibility, others, parts
 from scripts.lib.cell import BASELINE, Boot, Cell, Server
 from scripts.lib.config import ConfigError, find_file, nearest
 from scripts.lib.device_request import device_request
@@ -45,6 +45,16 @@ class Sweep:
     @property
     def servers(self) -> tuple[Server, ...]:
         return tuple(dict.fromkeys(cell.server for cell in self.cells))
+
+    @property
+    def other_records(self) -> list[str]:
+        """Records tables of other runs, to be shown beside this one's."""
+        return others.other_records(self.config)
+
+    @property
+    def imports(self) -> list[tuple[str, dict[str, Any]]]:
+        """(file, axes) of everything that another tool measured."""
+        return others.imports(self.config)
 
     @property
     def boots(self) -> tuple[Boot, ...]:
@@ -199,7 +209,7 @@ def load_sweep(config: Mapping[str, Any], config_dirs: Sequence[Path]) -> Sweep:
     checked["store"] = os.path.expanduser(checked["store"])
     check_settings({"overrides": checked["overrides"]}, "config: ")
     methods = read_methods(checked["method"])
-    matrix = expand(checked, methods)
+    matrix = expand(checked, methods, may_be_empty=others.has_others(checked))
     sweep = Sweep(
         config=checked,
         config_dirs=tuple(Path(folder) for folder in config_dirs),
@@ -217,6 +227,7 @@ def load_sweep(config: Mapping[str, Any], config_dirs: Sequence[Path]) -> Sweep:
 def _load_parts(sweep: Sweep) -> None:
     """Read every named file now, so that a mistake in one of them shows before anything starts."""
     servers = sweep.servers
+    _ = sweep.other_records, sweep.imports
     for axis in ("hardware", "engine", "model"):
         for name in dict.fromkeys(getattr(server, axis) for server in servers):
             sweep.part(axis, name, f"config: {axis}")

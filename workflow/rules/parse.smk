@@ -1,6 +1,6 @@
 # REQUIRES  results/cells/{cell}/evidence.json (measure.smk): where the evidence of each cell lies in the cell store
 # MAKES     results/cells/{cell}/record.json: one cell's record, made when asked for
-#           results/tables/records.parquet: the records of all cells, infeasible ones included
+#           results/tables/records.parquet: the records of all cells, infeasible ones included, and of other runs and tools
 #
 # Both are pure functions of the evidence, so a better parser never costs a measurement.
 
@@ -30,6 +30,8 @@ rule parse_cell:
 rule collect_cells:
     input:
         pointers=lambda wildcards: [POINTER.format_map(cell.axes) for cell in PLAN.feasible],
+        others=SWEEP.other_records,
+        imports=[path for path, _ in SWEEP.imports],
     output:
         records=f"{RESULTS}/tables/records.parquet",
     log:
@@ -39,6 +41,7 @@ rule collect_cells:
     threads: 8
     params:
         infeasible=lambda wildcards: PLAN.refused,
+        import_axes=[axes for _, axes in SWEEP.imports],
         cells=lambda wildcards: PLAN.paths,
         library=LIBRARY,
     message:
