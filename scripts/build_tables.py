@@ -1,4 +1,4 @@
-"""Rule build_tables: the tidy table becomes the final tables."""
+"""Rule build_tables: cells and points become the final tables."""
 
 import sys
 from pathlib import Path
@@ -12,6 +12,7 @@ if __name__ == "__main__":
         run_job(
             lambda: write_final(
                 read_table(Path(snakemake.input.cells)),  # noqa: F821
+                read_table(Path(snakemake.input.points)),  # noqa: F821
                 Path(snakemake.output.failures).parent,  # noqa: F821
             ),
             Path(snakemake.log[0]),  # noqa: F821

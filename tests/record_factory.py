@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from scripts.lib.cell import Cell
 from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import METRICS
@@ -15,6 +17,8 @@ from scripts.lib.record import (
     PROVENANCE_FIELDS,
 )
 from scripts.lib.server_config import CONFIG_FIELDS
+from scripts.lib.tables.cells import cells_table
+from scripts.lib.tables.points import points_table
 
 
 def record(cell: Cell, status: str = MEASURED, **values: object) -> dict[str, object]:
@@ -73,3 +77,8 @@ def infeasible(cell: Cell) -> dict[str, object]:
     return record(
         cell, INFEASIBLE, reasons=["k 3 must be a multiple of the 2 heads of this model's mtp module"]
     )
+
+
+def points_of(records: list[dict[str, object]]) -> pl.DataFrame:
+    """The points table of these records."""
+    return points_table(cells_table(records))

@@ -83,7 +83,7 @@ def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str])
     assert statuses == {"measured": 2, "failed": 1, "infeasible": 1}
     run_script(
         "build_tables",
-        input=SimpleNamespace(cells=str(tables / "cells.parquet")),
+        input=SimpleNamespace(cells=str(tables / "cells.parquet"), points=str(tables / "points.parquet")),
         output=SimpleNamespace(failures=str(tables / "failures.md")),
     )
     assert (

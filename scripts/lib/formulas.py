@@ -84,3 +84,8 @@ def _quantile(values: Sequence[float], share: float) -> float:
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+def pages(tokens: float, page_tokens: int) -> int:
+    """KV pages that a request of `tokens` (at least 1) occupies; the last one is taken whole."""
+    return math.ceil(tokens / page_tokens)

@@ -14,7 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _timing(stem: str, label: str, formula: str) -> list[Metric]:
+def _timing(stem: str, label: str, decimals: int, formula: str) -> list[Metric]:
     ways = {
         "mean": f"mean over completed requests of {formula}",
         "median": f"median over completed requests of {formula}",
@@ -22,7 +22,9 @@ def _timing(stem: str, label: str, formula: str) -> list[Metric]:
         "p99": f"99th percentile of {formula}; absent below 299 requests",
     }
     return [
-        Metric(f"{stem}_{way}_s", f"{label} {way}", "s", LOWER, 3, text, "latency")
+        Metric(
+            f"{stem}_{way}_s", f"{label} {way}", "s", LOWER, decimals, text, "latency", short=f"{stem} {way}"
+        )
         for way, text in ways.items()
     ]
 
@@ -75,8 +77,8 @@ _METRICS = [
         "throughput / throughput of `none` with the same hardware, engine, model, max_model_len, scenario, "
         "concurrency and repeat; per_request_tps at concurrency 1, aggregate_tps above; over repeats the geometric "
         "mean", "comparison"),
-    *_timing("ttft", "time to first token", "first token - start"),
-    *_timing("tpot", "time per output token", "(elapsed - ttft) / (completion tokens - 1)"),
+    *_timing("ttft", "time to first token", 3, "first token - start"),
+    *_timing("tpot", "time per output token", 4, "(elapsed - ttft) / (completion tokens - 1)"),
     Metric("acceptance_length", "acceptance length", "tokens", HIGHER, 2,
         f"1 + accepted / drafts, {_WINDOW}", "acceptance", short="length"),
     Metric("acceptance_rate", "acceptance rate", "share", HIGHER, 3, f"accepted / drafted tokens, {_WINDOW}", "acceptance", short="rate"),
@@ -101,6 +103,9 @@ _METRICS = [
     Metric("kv_cache_change", "KV cache vs none", "%", HIGHER, 1,
         "100 * (kv_cache_tokens / kv_cache_tokens of `none` with the same hardware, engine, model and "
         "max_model_len - 1)", "comparison", short="vs none"),
+    Metric("max_concurrency_change", "max concurrency vs none", "requests", HIGHER, 2,
+        "max_concurrency - max_concurrency of `none` with the same hardware, engine, model and max_model_len",
+        "comparison", short="vs none"),
     Metric("kv_available_gib", "KV memory", "GiB", HIGHER, 2, f"memory for the KV cache; {_LOG}", "memory", short="KV"),
     Metric("max_concurrency", "max concurrency", "requests", HIGHER, 2,
         f"requests of full length (max_concurrency_length_tokens) that fit at once; {_LOG}", "memory", short="fits"),

@@ -25,6 +25,7 @@ _AS_NAMED: dict[str, type] = {
     "enforce_eager": bool,
     "cudagraph_mode": str,
     "compile_cache": str,
+    "hybrid": bool,
     "attention_backend": str,
     "drafter_attention_backend": str,
     "moe_backend": str,

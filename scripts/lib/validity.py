@@ -14,9 +14,9 @@ from functools import cache
 
 from scripts.lib.cell import BASELINE
 from scripts.lib.config import load_schema
-from scripts.lib.validity_checks import CHECKS, FAILED_STATUS, INVALID, Case, Row
+from scripts.lib.validity_checks import CHECKS, FAILED_STATUS, INVALID, UNFAIR, Case, Row
 
-VALID, UNFAIR = "VALID", "UNFAIR"
+VALID = "VALID"
 SEVERITIES = (VALID, UNFAIR, INVALID)
 """The mildest first."""
 

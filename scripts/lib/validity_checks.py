@@ -194,6 +194,28 @@ def client_lag(case: Case) -> str | None:
     )
 
 
+def foreign_load(case: Case) -> str | None:
+    """Somebody else's work on the machine: processor time, time that the hypervisor kept back, GPU time."""
+    row, limits = case.row, case.limits
+    cpu = [row[name] for name in ("foreign_cpu_share", "steal_share") if row[name] is not None]
+    gpu, said = row["foreign_gpu_utilization"], []
+    if cpu and sum(cpu) > limits["max_foreign_cpu_share"]:
+        said.append(f"others took {sum(cpu):.0%} of the machine's processor time")
+    if gpu is not None and gpu > limits["max_foreign_gpu_percent"]:
+        said.append(f"others kept the server's GPUs {gpu:.0f} % busy")
+    return "; ".join(said) or None
+
+
+def partial_load(case: Case) -> str | None:
+    share = case.row["full_load_share"]
+    if share is None or share >= case.limits["min_full_load_share"]:
+        return None
+    return (
+        f"only {share:.0%} of the window had {case.row['concurrency']} requests under way, so the total throughput is "
+        "too low: send more requests"
+    )
+
+
 CHECKS = (
     Check("incomplete", INVALID, "less than min_completed_share of its requests completed", incomplete),
     Check("no_tokens", INVALID, "no token was sent, or the server did not count them", no_tokens),
@@ -242,6 +264,18 @@ CHECKS = (
         INVALID,
         "more than max_degenerate_share of its answers are empty, one word, a repetition or unreadable",
         degenerate,
+    ),
+    Check(
+        "partial_load",
+        INVALID,
+        "as many requests as asked for were under way in less than min_full_load_share of the window",
+        partial_load,
+    ),
+    Check(
+        "foreign_load",
+        INVALID,
+        "others took more than max_foreign_cpu_share of the processors or max_foreign_gpu_percent of the GPUs",
+        foreign_load,
     ),
     Check("engine_error", INVALID, "the engine reported an error in the window", engine_error),
     Check("compiled_in_window", INVALID, "a kernel was compiled in the window", compiled_in_window),

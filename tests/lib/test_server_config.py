@@ -21,6 +21,7 @@ def test_a_real_server_with_speculation() -> None:
         "enforce_eager": False,
         "cudagraph_mode": "FULL_AND_PIECEWISE",
         "compile_cache": "cold",
+        "hybrid": True,
         "attention_backend": "FLASH_ATTN",
         "drafter_attention_backend": values["drafter_attention_backend"],
         "moe_backend": values["moe_backend"],

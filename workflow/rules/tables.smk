@@ -1,6 +1,8 @@
-# REQUIRES  results/tables/cells.parquet (parse.smk)
-# MAKES     results/tables/{throughput,kv_cache,acceptance,startup}.{csv,md} and failures.md
+# REQUIRES  results/tables/{cells,points}.parquet (judge.smk)
+# MAKES     results/tables/{throughput,latency,k_sweep,...}.{csv,md,parquet} (FINAL_TABLES) and failures.md
 #           results/summary.txt, printed; fails after everything else is built when cells failed
+
+from scripts.lib.tables.names import FINAL_TABLES
 
 
 localrules:
@@ -11,11 +13,12 @@ localrules:
 rule build_tables:
     input:
         cells=f"{RESULTS}/tables/cells.parquet",
+        points=f"{RESULTS}/tables/points.parquet",
     output:
         tables=expand(
             f"{RESULTS}/tables/{{table}}.{{form}}",
-            table=["throughput", "kv_cache", "acceptance", "startup"],
-            form=["csv", "md"],
+            table=FINAL_TABLES,
+            form=["csv", "md", "parquet"],
         ),
         failures=f"{RESULTS}/tables/failures.md",
     log:
@@ -33,6 +36,7 @@ rule build_tables:
 rule summarize:
     input:
         cells=f"{RESULTS}/tables/cells.parquet",
+        points=f"{RESULTS}/tables/points.parquet",
         tables=rules.build_tables.output,
     output:
         summary=f"{RESULTS}/summary.txt",

@@ -1,5 +1,5 @@
 """What the printed tables share: rows that may be compared stand in one block, and every table says how often
-was measured."""
+was measured and what must not be believed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,29 @@ import polars as pl
 
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
+from scripts.lib.record import MEASURED
+from scripts.lib.statistics import UNRESOLVED
 from scripts.lib.tables import markdown
-from scripts.lib.tables.compare import METHOD, SERVER_BLOCK, in_reading_order, over_repeats, usable
+from scripts.lib.tables.compare import (
+    CELL_BLOCK,
+    METHOD,
+    SERVER_BLOCK,
+    in_reading_order,
+    over_repeats,
+    usable,
+)
+from scripts.lib.validity import UNFAIR, VALID
+
+POINT_BLOCK = (*CELL_BLOCK, "synthetic")
+"""Points that may stand in one table; made-up acceptance has tables of its own."""
+
+_UNRESOLVED, _LOST, _UNFAIR, _INVALID = "?", "*", "!", "!!"
+_MEANINGS = {
+    _UNRESOLVED: "unresolved, the difference to the baseline may be noise",
+    _LOST: "some repeats are not valid and left out",
+    _UNFAIR: "UNFAIR, not measured like the baseline",
+    _INVALID: "INVALID, not to be believed",
+}
 
 
 def blocks_of(table: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
@@ -23,6 +44,32 @@ def method_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], pl.DataFrame]]:
     """Split a block by method and k: (row labels, rows)."""
     for (method, k), of_method in rows.group_by(METHOD, maintain_order=True):
         yield [method, ABSENT if method == BASELINE else str(k)], of_method
+
+
+def figure_marks(row: Mapping[str, object]) -> str:
+    """The marks behind a point's figure, or nothing."""
+    if row["validity"] != VALID:
+        return _UNFAIR if row["validity"] == UNFAIR else _INVALID
+    marks = _UNRESOLVED if row["verdict"] == UNRESOLVED else ""
+    return marks + (_LOST if row["repeats_valid"] < row["repeats_asked"] else "")
+
+
+def status_words(row: Mapping[str, object]) -> str:
+    """What stands in the place of a figure that a point does not have."""
+    return "/".join(status for status in row["statuses"] if status != MEASURED) or ABSENT
+
+
+def marks_note(points: pl.DataFrame) -> list[str]:
+    """What the marks in a table of points mean, as lines of markdown; only those that it has."""
+    shown = points.filter(pl.col("measured") > 0).iter_rows(named=True)
+    used = {mark for row in shown for mark in _MEANINGS if mark in _separate(figure_marks(row))}
+    words = "; ".join(f"{mark} {meaning}" for mark, meaning in _MEANINGS.items() if mark in used)
+    where = ": see validity.md" if used - {_UNRESOLVED} else ""
+    return markdown.paragraph(f"Marks: {words}{where}.") if used else []
+
+
+def _separate(marks: str) -> tuple[str, ...]:
+    return (marks,) if marks == _INVALID else tuple(marks)
 
 
 def repeats_note(table: pl.DataFrame, what: str = "cell") -> str:
@@ -41,7 +88,7 @@ def repeats_note(table: pl.DataFrame, what: str = "cell") -> str:
 def server_table(cells: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     """One row per server for facts of a boot: the first value among the cells of each boot, then the median
     over boots."""
-    boot = (*SERVER_BLOCK, *METHOD, "repeat")
+    boot = (*SERVER_BLOCK, *METHOD, "synthetic", "repeat")
     boots = (
         usable(cells)
         .group_by(boot, maintain_order=True)
@@ -49,12 +96,11 @@ def server_table(cells: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
             *(pl.col(name).drop_nulls().first() for name in metrics),
             # A boot that gave one measured cell did start, whatever became of its other cells.
             pl.col("status").sort_by(pl.col("status") != "measured", maintain_order=True).first(),
-            pl.col("completed", "requests").first(),
         )
     )
     known = pl.any_horizontal(pl.col(name).is_not_null() for name in metrics)
-    rows = over_repeats(boots, (*SERVER_BLOCK, *METHOD), metrics, known)
-    return in_reading_order(rows).drop("incomplete")
+    rows = over_repeats(boots, (*SERVER_BLOCK, *METHOD, "synthetic"), metrics, known)
+    return in_reading_order(rows)
 
 
 def server_text(table: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
@@ -66,7 +112,7 @@ def server_text(table: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
     known = [name for name in metrics if table[name].null_count() < len(table)] or list(metrics)[:1]
     lines: list[str] = []
     headers = ["method", "k", *(METRICS[name].column for name in known)]
-    for block, rows in blocks_of(table, SERVER_BLOCK):
+    for block, rows in blocks_of(table, (*SERVER_BLOCK, "synthetic")):
         body = [
             [*names, *_figures(of_method.row(0, named=True), known)] for names, of_method in method_rows(rows)
         ]

@@ -17,7 +17,7 @@ from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import INTEGER, METRICS, NUMBERS
 from scripts.lib.record import FAILURE_FIELDS, PROVENANCE_FIELDS
 from scripts.lib.server_config import CONFIG_FIELDS
-from scripts.lib.tables.compare import with_kv_cache_change, with_speedup
+from scripts.lib.tables.compare import with_memory_changes, with_speedup
 from scripts.lib.validity import Limits, default_limits, judge_all
 
 _METRIC_TYPES = {INTEGER: pl.Int64, NUMBERS: pl.List(pl.Float64)}
@@ -58,7 +58,7 @@ def judged(records: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     columns = zip(*verdicts, strict=True) if verdicts else ((), ())
     added = pl.DataFrame(dict(zip(JUDGED, map(list, columns), strict=True)), schema=JUDGED)
     frame = pl.concat([records, added], how="horizontal").select(*SCHEMA)
-    return with_kv_cache_change(with_speedup(frame))
+    return with_memory_changes(with_speedup(frame))
 
 
 def cells_table(records: Iterable[Mapping[str, object]], limits: Limits | None = None) -> pl.DataFrame:

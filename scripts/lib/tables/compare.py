@@ -22,6 +22,7 @@ METHOD = ("method", "k")
 _NO_BASELINE = f"speedup: there is no `none` cell with the same {', '.join(SAME_AS_BASELINE)}"
 _NO_BASELINE_VALUE = "speedup: the `none` cell has no usable throughput (status {})"
 _NO_VALUE = "speedup: this cell has no usable throughput (status {})"
+_NO_CONCURRENCY = "max_concurrency_change: the concurrency of this cell or of `none` with the same max_model_len is not known"
 _NO_KV = "kv_cache_change: the KV cache of this cell or of `none` with the same max_model_len is not known"
 
 
@@ -33,11 +34,15 @@ def headline_tps() -> pl.Expr:
     )
 
 
+def usable_row() -> pl.Expr:
+    """Whether a row's figures are of what the row says."""
+    return pl.col("status").is_null() | (pl.col("status") != MISLABELLED)
+
+
 def usable(cells: pl.DataFrame) -> pl.DataFrame:
     """The same rows, mislabelled ones without their metrics: those were measured on something else than the row
     says, so no table shows them and nothing is compared with them."""
-    kept = pl.col("status").is_null() | (pl.col("status") != MISLABELLED)
-    return cells.with_columns(pl.when(kept).then(pl.col(name)).alias(name) for name in METRICS)
+    return cells.with_columns(pl.when(usable_row()).then(pl.col(name)).alias(name) for name in METRICS)
 
 
 def with_speedup(cells: pl.DataFrame) -> pl.DataFrame:
@@ -71,22 +76,25 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr, reason: pl.Expr) -> 
     )
 
 
-def with_kv_cache_change(cells: pl.DataFrame) -> pl.DataFrame:
-    """Fill `kv_cache_change` (percent) against `none` of the same block; at another max_model_len the token
-    figure means something else, so there is nothing to compare it with."""
+def with_memory_changes(cells: pl.DataFrame) -> pl.DataFrame:
+    """Fill `kv_cache_change` (percent) and `max_concurrency_change` (requests) against `none` of the same block; at
+    another max_model_len both mean something else, so there is nothing to compare them with."""
     compared = usable(cells)
+    names = ("kv_cache_tokens", "max_concurrency")
     baseline = (
         compared.filter(pl.col("method") == BASELINE, ~pl.col("synthetic"))
         .group_by(SERVER_BLOCK)
-        .agg(_baseline_kv=pl.col("kv_cache_tokens").median())
+        .agg(pl.col(name).median().alias(f"_baseline_{name}") for name in names)
     )
-    own = compared.select(_own_kv="kv_cache_tokens")
+    own = compared.select(pl.col(name).alias(f"_own_{name}") for name in names)
     joined = pl.concat([cells, own], how="horizontal").join(
         baseline, on=SERVER_BLOCK, how="left", maintain_order="left"
     )
-    reference = pl.col("_baseline_kv")
-    change = pl.when(reference > 0).then(100 * (pl.col("_own_kv") / reference - 1))
-    return _filled(joined, "kv_cache_change", change, pl.lit(_NO_KV)).select(cells.columns)
+    (kv, reference), (fits, other) = ((pl.col(f"_own_{name}"), pl.col(f"_baseline_{name}")) for name in names)
+    change = pl.when(reference > 0).then(100 * (kv / reference - 1))
+    joined = _filled(joined, "kv_cache_change", change, pl.lit(_NO_KV))
+    joined = _filled(joined, "max_concurrency_change", fits - other, pl.lit(_NO_CONCURRENCY))
+    return joined.select(cells.columns)
 
 
 def over_repeats(
@@ -95,13 +103,11 @@ def over_repeats(
     """One row per combination of `keys`: the median of each metric over the rows that have it.
 
     `present` says which rows count as measured. Added columns: `measured` (how many), `asked` (rows),
-    `incomplete` (how many had failed requests), `statuses` (of the rows that are not measured). Rows keep the
-    order of their first appearance."""
+    `statuses` (of the rows that are not measured). Rows keep the order of their first appearance."""
     return cells.group_by(keys, maintain_order=True).agg(
         pl.col(metrics).median(),
         measured=present.sum(),
         asked=pl.len(),
-        incomplete=(pl.col("completed") < pl.col("requests")).sum(),
         statuses=pl.col("status").filter(pl.col("status") != "measured").unique(maintain_order=True),
     )
 
@@ -110,4 +116,5 @@ def in_reading_order(frame: pl.DataFrame) -> pl.DataFrame:
     """Blocks together, the baseline first in each, then methods by name and k, then concurrency."""
     block = [name for name in CELL_BLOCK if name in frame.columns]
     rest = [name for name in (*METHOD, "concurrency") if name in frame.columns]
+    block += [name for name in ("synthetic",) if name in frame.columns]
     return frame.sort([*block, pl.col("method") != BASELINE, *rest])

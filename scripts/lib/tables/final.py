@@ -11,36 +11,52 @@ import polars as pl
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
 from scripts.lib.tables.cells import flat
 from scripts.lib.tables.failures import counts_line, failures_text, incomplete, without_result
+from scripts.lib.tables.hardware import hardware_table, hardware_text
+from scripts.lib.tables.k_sweep import k_sweep_table, k_sweep_text
 from scripts.lib.tables.kv_cache import kv_cache_table, kv_cache_text
+from scripts.lib.tables.kv_requests import kv_requests_table, kv_requests_text
+from scripts.lib.tables.latency import latency_table, latency_text
 from scripts.lib.tables.startup import startup_table, startup_text
 from scripts.lib.tables.throughput import throughput_table, throughput_text
+from scripts.lib.tables.validity import validity_line, validity_table, validity_text
 
 _MOST_LINES = 60
+CELLS, POINTS = "cells", "points"
 
 
 @dataclass(frozen=True)
 class Final:
-    """A final table: `{name}.csv` from `table`, `{name}.md` from `text` under `title`."""
+    """A final table: `{name}.csv` and `{name}.parquet` from `table`, `{name}.md` from `text` under `title`. `source`:
+    what it is built from, cells or points."""
 
     title: str
+    source: str
     table: Callable[[pl.DataFrame], pl.DataFrame]
     text: Callable[[pl.DataFrame], list[str]]
 
 
 FINALS = {
-    "throughput": Final("Throughput", throughput_table, throughput_text),
-    "kv_cache": Final("KV cache and memory", kv_cache_table, kv_cache_text),
-    "acceptance": Final("Acceptance of drafted tokens", acceptance_table, acceptance_text),
-    "startup": Final("Start-up time", startup_table, startup_text),
+    "throughput": Final("Throughput", POINTS, throughput_table, throughput_text),
+    "latency": Final("Latency", POINTS, latency_table, latency_text),
+    "k_sweep": Final("Number of speculative tokens", POINTS, k_sweep_table, k_sweep_text),
+    "acceptance": Final("Acceptance of drafted tokens", POINTS, acceptance_table, acceptance_text),
+    "kv_cache": Final("KV cache and memory", CELLS, kv_cache_table, kv_cache_text),
+    "kv_requests": Final("KV cache of a request", CELLS, kv_requests_table, kv_requests_text),
+    "startup": Final("Start-up time", CELLS, startup_table, startup_text),
+    "hardware": Final("Machines side by side", POINTS, hardware_table, hardware_text),
+    "validity": Final("Validity", CELLS, validity_table, validity_text),
 }
+"""By name, as in names.FINAL_TABLES."""
 FAILURES = "failures"
 
 
-def write_final(cells: pl.DataFrame, folder: Path) -> None:
-    """Write every final table of `cells` into `folder`: {name}.csv and {name}.md, and failures.md."""
+def write_final(cells: pl.DataFrame, points: pl.DataFrame, folder: Path) -> None:
+    """Write every final table into `folder`: {name}.csv, {name}.parquet and {name}.md, and failures.md."""
     folder.mkdir(parents=True, exist_ok=True)
+    sources = {CELLS: cells, POINTS: points}
     for name, final in FINALS.items():
-        table = final.table(cells)
+        table = final.table(sources[final.source])
+        table.write_parquet(folder / f"{name}.parquet")
         flat(table).write_csv(folder / f"{name}.csv")
         _write(folder / f"{name}.md", final.title, final.text(table))
     _write(folder / f"{FAILURES}.md", "Failures", failures_text(cells))
@@ -50,16 +66,17 @@ def _write(path: Path, title: str, lines: list[str]) -> None:
     path.write_text("\n".join([f"# {title}", "", *lines]) + "\n", encoding="utf-8")
 
 
-def summary_lines(cells: pl.DataFrame, folder: str = "results/tables") -> list[str]:
-    """What to print at the end of a run: the main table, then what is missing from it and where to read
+def summary_lines(cells: pl.DataFrame, points: pl.DataFrame, folder: str = "results/tables") -> list[str]:
+    """What to print at the end of a run: the main table, then what is missing from it or doubtful and where to read
     on."""
-    main = throughput_text(throughput_table(cells))
+    main = throughput_text(throughput_table(points))
     if len(main) > _MOST_LINES:
         main = [*main[:_MOST_LINES], f"... {len(main) - _MOST_LINES} more lines in {folder}/throughput.md"]
     lines = [*main, ""]
-    lost, partly = len(without_result(cells)), len(incomplete(cells))
-    noted = (cells["notes"].list.len() > 0).sum()
-    if lost:
+    partly, noted = len(incomplete(cells)), (cells["notes"].list.len() > 0).sum()
+    if doubts := validity_line(cells):
+        lines.append(f"{doubts} Read {folder}/validity.md")
+    if len(without_result(cells)):
         lines.append(f"{counts_line(cells)} Read {folder}/{FAILURES}.md")
     if partly:
         lines.append(

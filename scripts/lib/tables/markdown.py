@@ -60,5 +60,6 @@ def heading(block: Mapping[str, object]) -> str:
     """A second-level heading that says what all rows below it share, e.g. `## cpu, vllm, smollm2,
     max_model_len 1024`."""
     named = ("max_model_len", "scenario")
-    parts = [f"{name} {value}" if name in named else str(value) for name, value in block.items()]
-    return "## " + ", ".join(parts)
+    values = {name: value for name, value in block.items() if name != "synthetic"}
+    parts = [f"{name} {value}" if name in named else str(value) for name, value in values.items()]
+    return "## " + ", ".join([*parts, *(["synthetic acceptance"] if block.get("synthetic") else [])])

@@ -19,7 +19,7 @@ from scripts.lib import statistics
 from scripts.lib.cell import BASELINE, COUNT_AXES
 from scripts.lib.metrics import METRICS, NUMBERS, headline
 from scripts.lib.statistics import NO_VERDICT, Comparison, compare, half_width
-from scripts.lib.tables.compare import CONDITIONS, METHOD, headline_tps, usable
+from scripts.lib.tables.compare import CONDITIONS, METHOD, headline_tps, in_reading_order, usable, usable_row
 from scripts.lib.validity import SEVERITIES, VALID
 
 POINT = (*CONDITIONS, *METHOD, "synthetic")
@@ -38,6 +38,7 @@ POINTS_SCHEMA: dict[str, pl.DataType] = (
     | {"repeats": pl.List(pl.Int64), "headline_tps": pl.List(pl.Float64)}
     | {f"{name}{part}": pl.Float64() for name in SUMMARIZED for part in ("", "_low", "_high", "_spread")}
     | {name: pl.List(pl.Float64) for name in LISTS}
+    | {"acceptance_source": pl.String()}
     | {f"{_COMPARED}{part}": pl.Float64() for part in ("", "_low", "_high")}
     | {"noise_floor": pl.Float64(), "verdict": pl.String(), "verdict_reason": pl.String()}
 )
@@ -53,10 +54,9 @@ def points_table(cells: pl.DataFrame) -> pl.DataFrame:
         .join(_summarized(counting), on=POINT, how="left")
         .join(_positions(counting), on=POINT, how="left")
     )
-    points = points.sort(
-        [*CONDITIONS[:-1], pl.col("method") != BASELINE, *METHOD, "synthetic", "concurrency"]
+    return _compared(in_reading_order(points)).select(
+        pl.col(name).cast(kind) for name, kind in POINTS_SCHEMA.items()
     )
-    return _compared(points).select(pl.col(name).cast(kind) for name, kind in POINTS_SCHEMA.items())
 
 
 def _counting(cells: pl.DataFrame) -> pl.DataFrame:
@@ -83,12 +83,26 @@ def _described(cells: pl.DataFrame) -> pl.DataFrame:
             statuses=pl.col("status").unique(maintain_order=True),
             repeats=pl.col("repeat").filter(measured),
             headline_tps=pl.col("_headline").filter(measured),
+            acceptance_source=_distinct("acceptance_source"),
         )
         .with_columns(
             headline=pl.when(pl.col("concurrency") == 1)
             .then(pl.lit(headline(1)))
             .otherwise(pl.lit(headline(2)))
         )
+    )
+
+
+def _distinct(name: str) -> pl.Expr:
+    """The different texts of the repeats that count, joined; None where there are none."""
+    return (
+        pl.col(name)
+        .filter(pl.col("_counts") & usable_row())
+        .drop_nulls()
+        .unique()
+        .sort()
+        .str.join(", ")
+        .replace("", None)
     )
 
 

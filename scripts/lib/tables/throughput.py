@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import polars as pl
@@ -10,45 +11,44 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS, headline
 from scripts.lib.tables import markdown
-from scripts.lib.tables.blocks import blocks_of, method_rows, repeats_note
-from scripts.lib.tables.compare import (
-    CELL_BLOCK,
-    METHOD,
-    headline_tps,
-    in_reading_order,
-    over_repeats,
-    usable,
+from scripts.lib.tables.blocks import (
+    POINT_BLOCK,
+    blocks_of,
+    figure_marks,
+    marks_note,
+    method_rows,
+    repeats_note,
+    status_words,
 )
+from scripts.lib.tables.points import POINT
 
-_KEYS = (*CELL_BLOCK, *METHOD, "concurrency")
-_METRICS = ("per_request_tps", "aggregate_tps", "speedup")
-_PARTIAL = "!"
+_SPREAD = ("", "_low", "_high", "_spread")
+_COLUMNS = (
+    *POINT,
+    "headline",
+    *(f"{name}{part}" for name in ("per_request_tps", "aggregate_tps") for part in _SPREAD),
+    *("speedup", "speedup_low", "speedup_high", "noise_floor", "verdict", "verdict_reason"),
+    *("validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
+)
+"""Columns of the points table."""
 _CAPTION = f"""Tokens per second at each concurrency c: of one request at c1 (mean over requests), of all
 requests together above. In brackets: ratio to `{BASELINE}` under the same conditions, {ABSENT} where there
 is none."""
+_INTERVAL = "After it the 95% interval of that ratio."
 
 
-def throughput_table(cells: pl.DataFrame) -> pl.DataFrame:
-    """One row per block, method, k and concurrency: medians over repeats.
-
-    `headline` names the metric that `speedup` compares; `speedup` is the median of the ratios of each repeat
-    to its own baseline; `partial` marks figures behind which requests or whole repeats are missing."""
-    rows = over_repeats(usable(cells), _KEYS, _METRICS, headline_tps().is_not_null())
-    partial = (pl.col("measured") > 0) & ((pl.col("incomplete") > 0) | (pl.col("measured") < pl.col("asked")))
-    named = pl.when(pl.col("concurrency") == 1).then(pl.lit(headline(1))).otherwise(pl.lit(headline(2)))
-    return in_reading_order(rows.with_columns(headline=named, partial=partial)).select(
-        *_KEYS, "headline", *_METRICS, "measured", "asked", "partial", "statuses"
-    )
+def throughput_table(points: pl.DataFrame) -> pl.DataFrame:
+    """The points with their throughputs, intervals and verdicts, in reading order; `measured`: repeats behind
+    the figures."""
+    return points.select(*_COLUMNS, measured=pl.col("repeats").list.len())
 
 
 def throughput_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown, one pipe table per block."""
-    lines = markdown.paragraph(f"{_CAPTION} {repeats_note(table)}")
-    if table["partial"].any():
-        lines += markdown.paragraph(
-            f"{_PARTIAL} some requests failed, or repeats gave no result: see failures.md."
-        )
-    for block, rows in blocks_of(table, CELL_BLOCK):
+    interval = _INTERVAL if table["speedup_low"].count() else ""
+    lines = markdown.paragraph(f"{_CAPTION} {interval} {repeats_note(table)}")
+    lines += marks_note(table)
+    for block, rows in blocks_of(table, POINT_BLOCK):
         lines += ["", markdown.heading(block), "", *_block(rows)]
     return lines
 
@@ -64,13 +64,24 @@ def _block(rows: pl.DataFrame) -> list[str]:
 
 
 def _figure(row: Mapping[str, object] | None) -> str:
-    """`24.1 (1.53x)`, the status of a cell without figures, or nothing for a cell that was not asked for."""
+    """`24.1 (1.53x ±4%)`, the status of a point without figures, or nothing for one that was not asked for."""
     if row is None:
         return ""
-    if not row["measured"]:
-        return "/".join(row["statuses"]) or ABSENT
-    text = METRICS[row["headline"]].text(row[row["headline"]])
+    value = row[row["headline"]]
+    if value is None:
+        return status_words(row)
+    text = METRICS[row["headline"]].text(value)
     if row["method"] != BASELINE:
-        speedup = METRICS["speedup"].text(row["speedup"])
-        text += f" ({speedup}x)" if row["speedup"] is not None else f" ({ABSENT})"
-    return f"{text} {_PARTIAL}" if row["partial"] else text
+        text += f" ({ratio_text(row)})"
+    return f"{text} {marks}" if (marks := figure_marks(row)) else text
+
+
+def ratio_text(row: Mapping[str, object]) -> str:
+    """`1.53x ±4%` of a point, without the interval where there is none."""
+    if row["speedup"] is None:
+        return ABSENT
+    text = f"{METRICS['speedup'].text(row['speedup'])}x"
+    if row["speedup_low"]:
+        # The interval is symmetric in ratios: both ends are the same factor away.
+        text += f" ±{math.sqrt(row['speedup_high'] / row['speedup_low']) - 1:.0%}"
+    return text

@@ -6,9 +6,8 @@ import pytest
 
 from scripts.lib.tables import markdown
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
-from scripts.lib.tables.cells import cells_table
 from tests.evidence_factory import cell
-from tests.record_factory import failed, measured, mislabelled
+from tests.record_factory import failed, measured, mislabelled, points_of
 
 
 def speculating(k: int, length: float, positions: list[float], repeat: int = 1) -> dict:
@@ -30,7 +29,7 @@ def body(lines: list[str]) -> list[list[str]]:
 
 def test_rows_of_f06() -> None:
     records = [speculating(4, 2.98, [0.82, 0.58, 0.36, 0.22]), speculating(2, 2.32, [0.78, 0.54])]
-    assert body(acceptance_text(acceptance_table(cells_table(records)))) == [
+    assert body(acceptance_text(acceptance_table(points_of(records)))) == [
         ["mtp", "2", "1", "2.32", "0.660", "0.78 0.54"],
         ["mtp", "4", "1", "2.98", "0.495", "0.82 0.58 0.36 0.22"],
     ]
@@ -41,13 +40,13 @@ def test_tokens_per_step_appear_where_a_method_skips_steps() -> None:
     ngram = measured(
         cell("ngram", 5), 10.0, acceptance_length=4.6, acceptance_rate=0.72, tokens_per_step=1.72
     )
-    lines = acceptance_text(acceptance_table(cells_table([ngram])))
+    lines = acceptance_text(acceptance_table(points_of([ngram])))
     assert body(lines) == [["ngram", "5", "1", "4.60", "0.720", "1.72", "-"]]
     assert "per step: tokens per decoding step" in " ".join(lines)
 
 
 def test_the_baseline_has_no_row() -> None:
-    lines = acceptance_text(acceptance_table(cells_table([measured(cell(), 10.0)])))
+    lines = acceptance_text(acceptance_table(points_of([measured(cell(), 10.0)])))
     assert lines[-1] == "No cell speculates."
 
 
@@ -57,32 +56,32 @@ def test_median_over_repeats_position_by_position() -> None:
         speculating(2, 2.0, [0.7, 0.3], 2),
         speculating(2, 1.7, [0.6, 0.1], 3),
     ]
-    table = acceptance_table(cells_table(records))
+    table = acceptance_table(points_of(records))
     assert table["acceptance_length"].to_list() == [1.8]
     assert table["acceptance_per_position"].to_list() == [[0.6, 0.3]]
     assert table["acceptance_source"].to_list() == ["metrics"]
 
 
 def test_zero_acceptance_is_shown_as_zero() -> None:
-    lines = acceptance_text(acceptance_table(cells_table([speculating(2, 1.0, [0.0, 0.0])])))
+    lines = acceptance_text(acceptance_table(points_of([speculating(2, 1.0, [0.0, 0.0])])))
     assert body(lines) == [["mtp", "2", "1", "1.00", "0.000", "0.00 0.00"]]
 
 
 def test_many_positions_fit_the_terminal() -> None:
-    lines = acceptance_text(acceptance_table(cells_table([speculating(16, 2.0, [0.1] * 16)])))
+    lines = acceptance_text(acceptance_table(points_of([speculating(16, 2.0, [0.1] * 16)])))
     assert max(map(len, lines)) <= markdown.WIDTH
     assert any(" .. |" in line for line in lines)
 
 
 @pytest.mark.parametrize("records", [[], [failed(cell("mtp", 1))], [measured(cell("mtp", 1), 5.0)]])
 def test_types_do_not_depend_on_the_outcome(records: list[dict]) -> None:
-    full = acceptance_table(cells_table([speculating(1, 1.5, [0.5])]))
-    assert acceptance_table(cells_table(records)).schema == full.schema
-    acceptance_text(acceptance_table(cells_table(records)))
+    full = acceptance_table(points_of([speculating(1, 1.5, [0.5])]))
+    assert acceptance_table(points_of(records)).schema == full.schema
+    acceptance_text(acceptance_table(points_of(records)))
 
 
 def test_a_failed_cell_shows_its_status() -> None:
-    lines = acceptance_text(acceptance_table(cells_table([failed(cell("mtp", 1))])))
+    lines = acceptance_text(acceptance_table(points_of([failed(cell("mtp", 1))])))
     assert body(lines) == [["mtp", "1", "1", "failed", "-", "-"]]
 
 
@@ -95,9 +94,9 @@ def test_a_mislabelled_cell_shows_its_status_and_no_figure() -> None:
         acceptance_per_position=[0.9],
         acceptance_source="metrics",
     )
-    table = acceptance_table(cells_table([wrong]))
+    table = acceptance_table(points_of([wrong]))
     assert body(acceptance_text(table)) == [["mtp", "2", "1", "mislabelled", "-", "-"]]
     assert table["acceptance_source"].to_list() == [None]
     # Beside a good repeat it leaves no trace in the medians.
     good = speculating(2, 1.7, [0.5, 0.2], repeat=2)
-    assert acceptance_table(cells_table([wrong, good]))["acceptance_per_position"].to_list() == [[0.5, 0.2]]
+    assert acceptance_table(points_of([wrong, good]))["acceptance_per_position"].to_list() == [[0.5, 0.2]]

@@ -6,14 +6,13 @@ import polars as pl
 import pytest
 
 from scripts.lib.tables import markdown
-from scripts.lib.tables.cells import cells_table
 from scripts.lib.tables.throughput import throughput_table, throughput_text
 from tests.evidence_factory import cell
-from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
+from tests.record_factory import damaged, failed, infeasible, measured, mislabelled, points_of
 
 
 def text_of(records: list[dict]) -> list[str]:
-    return throughput_text(throughput_table(cells_table(records)))
+    return throughput_text(throughput_table(points_of(records)))
 
 
 def rows_of(records: list[dict]) -> list[list[str]]:
@@ -48,7 +47,7 @@ def test_study_a_comes_out_as_published() -> None:
 
 
 def test_the_table_keeps_full_figures() -> None:
-    table = throughput_table(cells_table([measured(cell(), 20.123456789)]))
+    table = throughput_table(points_of([measured(cell(), 20.123456789)]))
     assert table["per_request_tps"].to_list() == [20.123456789]
     assert table["headline"].to_list() == ["per_request_tps"]
 
@@ -70,26 +69,28 @@ def test_absent_baseline_failure_and_not_asked_look_different() -> None:
 
 def test_figures_with_failed_requests_are_marked() -> None:
     records = [measured(cell(), 20.0), measured(cell("mtp", 1), 30.0, completed=7, failed=1)]
-    assert rows_of(records)[3][2] == "30.0 (1.50x) !"
-    assert any("see failures.md" in line for line in text_of(records))
-    assert not any("failures.md" in line for line in text_of(records[:1]))
+    assert rows_of(records)[3][2] == "30.0 (1.50x) !!"
+    assert any("!! INVALID, not to be believed: see validity.md" in line for line in text_of(records))
+    assert not any("validity.md" in line for line in text_of(records[:1]))
 
 
-def test_repeats_give_medians_of_values_and_of_paired_ratios() -> None:
+def test_repeats_give_medians_and_ratios_paired_by_repeat() -> None:
     tps = {"none": (10.0, 20.0, 40.0), "mtp": (20.0, 20.0, 60.0)}
     records = [
         measured(cell(method, 0 if method == "none" else 1, repeat=r), value)
         for method, values in tps.items()
         for r, value in enumerate(values, start=1)
     ]
-    # Ratios by repeat: 2.0, 1.0, 1.5.
-    assert [row[2] for row in rows_of(records)[2:]] == ["20.0", "20.0 (1.50x)"]
+    # Ratios by repeat: 2.0, 1.0, 1.5, whose geometric mean is 1.44.
+    assert [row[2] for row in rows_of(records)[2:]] == ["20.0", "20.0 (1.44x ±138%) ?"]
+    assert any("? unresolved" in line for line in text_of(records))
     assert any("Median of 3 repeats" in line for line in text_of(records))
 
 
 def test_a_failed_repeat_is_marked_not_averaged_as_zero() -> None:
     records = [measured(cell(repeat=1), 20.0), failed(cell(repeat=2))]
-    assert rows_of(records)[2][2] == "20.0 !"
+    assert rows_of(records)[2][2] == "20.0 *"
+    assert any("* some repeats are not valid and left out" in line for line in text_of(records))
 
 
 def test_a_mislabelled_cell_shows_its_status_and_no_figure() -> None:
@@ -101,7 +102,7 @@ def test_a_mislabelled_cell_shows_its_status_and_no_figure() -> None:
     ]
     assert [row[1:] for row in rows_of(records)[2:]] == [
         ["-", "10.0"],
-        ["1", "15.0 (1.50x) !"],
+        ["1", "15.0 (1.50x) *"],
         ["3", "mislabelled"],
     ]
     assert "99.0" not in " ".join(text_of(records))
@@ -135,7 +136,7 @@ def test_nothing_measured_and_nothing_at_all() -> None:
 
 
 def test_csv_types_do_not_depend_on_the_outcome() -> None:
-    full = throughput_table(cells_table([measured(cell(), 20.0)])).schema
-    assert throughput_table(cells_table([])).schema == full
-    assert throughput_table(cells_table([failed(cell())])).schema == full
+    full = throughput_table(points_of([measured(cell(), 20.0)])).schema
+    assert throughput_table(points_of([])).schema == full
+    assert throughput_table(points_of([failed(cell())])).schema == full
     assert full["speedup"] == pl.Float64

@@ -1,0 +1,46 @@
+"""Machines side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.lib.tables.hardware import hardware_table, hardware_text
+from tests.evidence_factory import cell
+from tests.lib.tables.reading import body, header
+from tests.lib.tables.test_cells import RECORDS
+from tests.record_factory import failed, measured, points_of
+
+
+def test_a_column_for_every_machine_and_engine() -> None:
+    records = [
+        measured(cell(hardware="h200"), 100.0),
+        measured(cell("mtp", 3, hardware="h200"), 150.0),
+        measured(cell(hardware="gb10"), 20.0),
+        failed(cell("mtp", 3, hardware="gb10")),
+    ]
+    lines = hardware_text(hardware_table(points_of(records)))
+    assert header(lines) == ["method", "k", "c", "gb10 vllm", "h200 vllm"]
+    assert body(lines) == [["none", "-", "1", "20.0", "100.0"], ["mtp", "3", "1", "failed", "150.0 (1.50x)"]]
+
+
+def test_different_lengths_and_scenarios_are_blocks_of_their_own() -> None:
+    records = [
+        measured(cell(hardware=hardware, scenario=scenario), 10.0)
+        for hardware in ("a", "b")
+        for scenario in ("x", "y")
+    ]
+    lines = hardware_text(hardware_table(points_of(records)))
+    assert sum(line.startswith("## ") for line in lines) == 2
+
+
+def test_one_machine_has_nothing_beside_it() -> None:
+    lines = hardware_text(hardware_table(points_of([measured(cell(), 10.0)])))
+    assert lines == ["One machine with one engine was measured. There is nothing to put side by side."]
+    assert "Nothing was measured." in hardware_text(hardware_table(points_of([])))[0]
+
+
+@pytest.mark.parametrize("records", RECORDS.values(), ids=list(RECORDS))
+def test_types_do_not_depend_on_the_outcome(records: list[dict]) -> None:
+    table = hardware_table(points_of(records))
+    assert table.schema == hardware_table(points_of([measured(cell(), 1.0)])).schema
+    hardware_text(table)
