@@ -12,6 +12,7 @@ include: "workflow/rules/parse.smk"
 include: "workflow/rules/judge.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/recommend.smk"
+include: "workflow/rules/plots.smk"
 include: "workflow/rules/plan.smk"
 
 

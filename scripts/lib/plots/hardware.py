@@ -1,0 +1,125 @@
+"""The same work on several machines: throughput without speculation and with the best method of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import polars as pl
+
+from scripts.lib.cell import BASELINE
+from scripts.lib.plots import look
+from scripts.lib.plots.choice import RANKED
+from scripts.lib.plots.figures import figure, interval, standing
+from scripts.lib.plots.kv_cache import stacked_panels
+from scripts.lib.plots.marks import values
+from scripts.lib.plots.names import TITLES
+from scripts.lib.plots.naming import named, repeats_words, value_words
+from scripts.lib.plots.panels import Panels, split
+
+TITLE = TITLES["hardware"]
+_SHARED = ("model", "max_model_len", "scenario", "concurrency")
+
+
+def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
+    """One panel for each model, max_model_len, scenario and concurrency that at least two machines have."""
+    if points.is_empty():
+        return look.note(TITLE, ["There is no point to compare."])
+    frame = named(points)
+    several = (
+        frame.filter(_headline().is_not_null())
+        .group_by(_SHARED)
+        .agg(_machines=pl.col("hardware").n_unique())
+        .filter(pl.col("_machines") > 1)
+    )
+    frame = frame.join(several, on=_SHARED, how="semi", maintain_order="left")
+    if frame.is_empty():
+        machines = frame_words(points)
+        return look.note(
+            TITLE,
+            [
+                f"Only {machines} gave figures for a given model, scenario and concurrency: nothing to compare."
+            ],
+        )
+    panels = split(_chosen(frame), _SHARED)
+    rows = [_row(row) for row in panels.frame.iter_rows(named=True)]
+    lines = [
+        panels.shared,
+        f"Grey: no speculation; blue: the method with the highest valid speed-up there. {repeats_words(points)}",
+        panels.note,
+    ]
+    return look.titled(_chart(rows, panels), TITLE, lines)
+
+
+def frame_words(points: pl.DataFrame) -> str:
+    names = points["hardware"].unique(maintain_order=True).to_list()
+    return f"one machine ({names[0]})" if len(names) == 1 else "one machine at a time"
+
+
+def _headline() -> pl.Expr:
+    return pl.when(pl.col("headline") == "per_request_tps").then("per_request_tps").otherwise("aggregate_tps")
+
+
+def _chosen(frame: pl.DataFrame) -> pl.DataFrame:
+    """Of each machine and engine the baseline and the best valid method, by speed-up; at a tie the smaller k."""
+    keys = ["hardware", "engine", *_SHARED]
+    best = (
+        frame.with_columns(_rank=RANKED)
+        .filter(pl.col("method") != BASELINE, pl.col("_rank").is_not_null())
+        .sort("_rank", "k", descending=[True, False])
+        .group_by(keys, maintain_order=True)
+        .first()
+        .select(*keys, "series")
+    )
+    baseline = frame.filter(pl.col("method") == BASELINE, _headline().is_not_null()).select(*keys, "series")
+    return frame.join(
+        pl.concat([best, baseline]), on=[*keys, "series"], how="semi", maintain_order="left"
+    ).sort(*_SHARED, "hardware", "engine", pl.col("method") != BASELINE)
+
+
+def _row(row: Mapping[str, object]) -> dict[str, object]:
+    name = str(row["headline"])
+    text = figure(row, name)
+    if row["method"] != BASELINE:
+        text += f" ({figure(row, 'speedup')})"
+    spread = interval(row, name)
+    server = f"{value_words('hardware', row['hardware'])} {row['engine']} {row['series']}"
+    return {
+        "panel": row["panel"],
+        "series": server,
+        "value": row[name],
+        "low": row[f"{name}_low"],
+        "high": row[f"{name}_high"],
+        "text": text,
+        "baseline": row["method"] == BASELINE,
+        "label": f"{server}: {text}{f', {spread}' if spread else ''}, {standing(row)}",
+    }
+
+
+def _chart(rows: Sequence[Mapping[str, object]], panels: Panels) -> alt.TopLevelMixin:
+    order = list(dict.fromkeys(row["series"] for row in rows))
+    base = alt.Chart().encode(
+        y=alt.Y("series:N", title=None, sort=order),
+        description=alt.Description("label:N"),
+        tooltip=alt.Tooltip("label:N", title=" "),
+    )
+    x = alt.X("value:Q", title="throughput (tok/s)", axis=alt.Axis(tickCount=5, grid=False))
+    bar = base.mark_bar(size=16).encode(
+        x=x,
+        color=alt.when("datum.baseline")
+        .then(alt.value(look.BASELINE_COLOUR))
+        .otherwise(alt.value(look.FAST)),
+    )
+    spread = (
+        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_rule(color=look.INK, strokeWidth=1.5)
+        .encode(x="low:Q", x2="high:Q")
+    )
+    end = "datum.high == null ? datum.value : max(datum.high, datum.value)"
+    text = (
+        base.transform_calculate(end=end)
+        .mark_text(align="left", dx=6, fontSize=11, color=look.INK)
+        .encode(x="end:Q", text="text:N")
+    )
+    chart = alt.layer(bar, spread, text, data=values(rows)).properties(width=300, height=alt.Step(26))
+    return stacked_panels(chart, rows, panels)

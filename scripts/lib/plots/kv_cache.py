@@ -1,0 +1,95 @@
+"""What a drafter costs in KV cache: tokens that are left, change against the baseline, requests that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import altair as alt
+import polars as pl
+
+from scripts.lib.cell import BASELINE
+from scripts.lib.metrics import METRICS
+from scripts.lib.plots import look
+from scripts.lib.plots.marks import values
+from scripts.lib.plots.names import TITLES
+from scripts.lib.plots.panels import Panels, split
+from scripts.lib.plots.servers import servers
+from scripts.lib.tables.compare import SERVER_BLOCK
+
+TITLE = TITLES["kv_cache"]
+_METRICS = ("kv_cache_tokens", "kv_cache_change", "max_concurrency")
+_BAR, _ROW = 16, 26
+
+
+def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
+    """One panel for each hardware, engine, model and max_model_len: token figures compare at equal length only."""
+    frame = servers(points, _METRICS).filter(pl.col("kv_cache_tokens").is_not_null())
+    if frame.is_empty():
+        return look.note(TITLE, ["No server stated the size of its KV cache."])
+    panels = split(frame, SERVER_BLOCK)
+    rows = [_row(row) for row in panels.frame.iter_rows(named=True)]
+    lines = [
+        panels.shared,
+        "As each start-up log states it; in brackets the change against none at the same max_model_len, then how many requests of "
+        "full length fit at once. On hybrid models go by what fits, not by tokens.",
+        panels.note,
+    ]
+    return look.titled(bars(rows, panels, METRICS["kv_cache_tokens"].header), TITLE, lines)
+
+
+def _row(row: Mapping[str, object]) -> dict[str, object]:
+    tokens, change, fits = (row[name] for name in _METRICS)
+    text = METRICS["kv_cache_tokens"].text(tokens)
+    if change is not None and row["method"] != BASELINE:
+        text += f" ({change:+.1f}%)"
+    if fits is not None:
+        text += f", {METRICS['max_concurrency'].text(fits)} fit"
+    return {
+        "panel": row["panel"],
+        "series": row["series"],
+        "value": tokens,
+        "text": text,
+        "baseline": row["method"] == BASELINE,
+        "label": f"{row['series']}: {text}",
+    }
+
+
+def bars(rows: Sequence[Mapping[str, object]], panels: Panels, title: str) -> alt.TopLevelMixin:
+    """A horizontal bar for each row with its text behind it; the baseline's in grey."""
+    order = list(dict.fromkeys(row["series"] for row in rows))
+    base = alt.Chart().encode(
+        x=alt.X(
+            "value:Q",
+            title=title,
+            axis=alt.Axis(format="~s", tickCount=4, grid=False),
+            scale=room(row["value"] for row in rows),
+        ),
+        y=alt.Y("series:N", title=None, sort=order),
+        description=alt.Description("label:N"),
+        tooltip=alt.Tooltip("label:N", title=" "),
+    )
+    bar = base.mark_bar(size=_BAR).encode(
+        color=alt.when("datum.baseline").then(alt.value(look.BASELINE_COLOUR)).otherwise(alt.value(look.FAST))
+    )
+    text = base.mark_text(align="left", dx=5, fontSize=11, color=look.INK).encode(text="text:N")
+    chart = alt.layer(bar, text, data=values(rows)).properties(width=300, height=alt.Step(_ROW))
+    return stacked_panels(chart, rows, panels)
+
+
+def room(numbers: Iterable[float]) -> alt.Scale:
+    """From zero, with room behind the longest bar for its text."""
+    return alt.Scale(domain=[0, 1.5 * max(numbers)], nice=False)
+
+
+def stacked_panels(
+    chart: alt.LayerChart, rows: Sequence[Mapping[str, object]], panels: Panels
+) -> alt.TopLevelMixin:
+    """Panels below each other, each with its own rows; a single one needs no heading."""
+    if panels.count == 1:
+        return chart.properties(width=460)
+    headings = list(dict.fromkeys(row["panel"] for row in rows))
+    return (
+        chart.facet(facet=alt.Facet("panel:N", sort=headings), columns=2, spacing=30)
+        .resolve_scale(x="independent", y="independent")
+        .resolve_axis(x="independent", y="independent")
+    )

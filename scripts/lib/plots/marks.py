@@ -1,0 +1,96 @@
+"""The layers that several plots share: lines through points that show their state and their interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import polars as pl
+
+from scripts.lib.plots import look
+from scripts.lib.plots.naming import CLEAR, INVALID, repeats_words
+from scripts.lib.plots.panels import Panels
+
+_POINT_SIZE = 62
+
+
+def values(rows: Sequence[Mapping[str, object]]) -> alt.Data:
+    """Rows as the chart's own data; rows hold what is drawn and nothing else, since it is part of the file."""
+    return alt.Data(values=[dict(row) for row in rows])
+
+
+def curves(
+    rows: Sequence[Mapping[str, object]],
+    x: alt.X,
+    y: alt.Y,
+    colour: alt.Color,
+    dash: alt.StrokeDash | None = None,
+    order: str = "x",
+) -> alt.LayerChart:
+    """Lines, intervals and points over rows with x, y, low, high, series, state and label.
+
+    Lines join trusted and untrusted points alike; the point's shape says which is which."""
+    base = alt.Chart()
+    line = base.mark_line(strokeWidth=1.8, opacity=0.85).encode(
+        x=x, y=y, color=colour, detail="series:N", order=alt.Order(f"{order}:Q")
+    )
+    if dash is not None:
+        line = line.encode(strokeDash=dash)
+    layers = [line]
+    if any(row["low"] is not None for row in rows):
+        layers.append(
+            base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+            .mark_rule(strokeWidth=1.6)
+            .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour)
+        )
+    return alt.layer(*layers, dots(base, rows, x, y, colour), data=values(rows))
+
+
+def reading(points: pl.DataFrame, rows: Sequence[Mapping[str, object]]) -> str:
+    """How to read the points of `rows`: repeats, intervals where they are drawn, shapes that occur."""
+    drawn = any(row.get("low") is not None for row in rows)
+    parts = [
+        repeats_words(points),
+        "Bars: 95% intervals." if drawn else "",
+        look.state_words(row["state"] for row in rows),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def dots(
+    base: alt.Chart, rows: Sequence[Mapping[str, object]], x: alt.X, y: alt.Y, colour: alt.Color
+) -> alt.Chart:
+    """Points whose shape and filling say what their figure may be used for."""
+    plain = colour.to_dict() | {"legend": None}
+    filling = alt.Fill(**plain)
+    return base.mark_point(size=_POINT_SIZE, strokeWidth=1.8, opacity=1).encode(
+        x=x,
+        y=y,
+        stroke=alt.Stroke(**plain),
+        fill=alt.when(f"datum.state == '{CLEAR}'").then(filling).otherwise(alt.value("white")),
+        shape=look.state_shape(row["state"] for row in rows),
+        description=alt.Description("label:N"),
+        tooltip=alt.Tooltip("label:N", title=" "),
+    )
+
+
+def in_panels(chart: alt.LayerChart, panels: Panels, columns: int, width: int, height: int) -> alt.Chart:
+    """The chart once for each panel, each with axes of its own; a single panel is larger and needs no heading."""
+    if panels.count == 1:
+        return chart.properties(width=min(2 * width, 640), height=round(height * 1.35))
+    order = panels.frame["panel"].unique(maintain_order=True).to_list()
+    return (
+        chart.properties(width=width, height=height)
+        .facet(facet=alt.Facet("panel:N", sort=order), columns=min(columns, panels.count), spacing=22)
+        .resolve_scale(x="independent", y="independent")
+        .resolve_axis(x="independent", y="independent")
+    )
+
+
+def drawable(row: Mapping[str, object], name: str) -> bool:
+    return row[name] is not None
+
+
+def trusted(row: Mapping[str, object]) -> bool:
+    """Whether the figure may be ranked."""
+    return row["validity"] == "VALID" and row["state"] != INVALID and not row["synthetic"]
