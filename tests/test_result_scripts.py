@@ -18,6 +18,12 @@ from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, write_evidence,
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that fails leaves its log in the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 def run_script(name: str, **snakemake: object) -> None:
     """Run it and expect exit status 0."""
     stand_in = SimpleNamespace(log=["unexpected.log"], **snakemake)
