@@ -12,16 +12,17 @@ from scripts.lib.tables.others import with_others
 
 
 def collect_cells(
-    pointers: Sequence[str],
+    folders: Mapping[str, str],
+    store: Path,
     infeasible: Sequence[Mapping],
     imports: Mapping[str, Mapping],
     others: Sequence[str],
     parquet: Path,
     processes: int,
 ) -> None:
-    """Read the evidence behind `pointers`, add the cells that could not be measured, what other tools measured (file:
-    axes) and what other runs collected, and write the table."""
-    own = collect_records(pointers, infeasible, processes)
+    """Read the evidence of all cells, by their paths in `folders` of `store`, add the cells that could not be measured, what
+    other tools measured (file: axes) and what other runs collected, and write the table."""
+    own = collect_records(folders, store, infeasible, processes)
     for path, axes in imports.items():
         own += imported_records(Path(path), axes)
     with_others(records_table(own), list(map(Path, others))).write_parquet(parquet)
@@ -31,7 +32,8 @@ if __name__ == "__main__":
     sys.exit(
         run_job(
             lambda: collect_cells(
-                pointers=snakemake.input.pointers,  # noqa: F821
+                folders=snakemake.params.folders,  # noqa: F821
+                store=Path(snakemake.params.store),  # noqa: F821
                 infeasible=snakemake.params.infeasible,  # noqa: F821
                 imports=dict(zip(snakemake.input.imports, snakemake.params.import_axes, strict=True)),  # noqa: F821
                 others=snakemake.input.others,  # noqa: F821

@@ -8,24 +8,23 @@ Nothing is deleted: the evidence stays beside the new one as an earlier attempt.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-from scripts.lib.cell import Cell
+from scripts.lib.pointer import Pointer
 from scripts.lib.store import CellStore
 
 
 def forget(pointer: Path) -> str:
     """Forget the evidence that `pointer` names; says what was done. Raises ValueError for a file that is no pointer."""
-    try:
-        data = json.loads(pointer.read_text(encoding="utf-8"))
-        cell, key, folder = Cell.from_axes(data["cell"]), data["key"], Path(data["folder"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{pointer} is no evidence.json of a cell ({error})") from None
-    root = folder.parents[len(Path(cell.path).parts)]
-    done = CellStore(root).forget(cell, key)
-    return f"{cell.path}: {'will be measured again' if done else 'had no evidence'}"
+    if not pointer.exists():
+        raise ValueError(
+            f"there is no {pointer}; a finished cell gets it with: snakemake --cores 1 {pointer}"
+        )
+    found = Pointer.read(pointer)
+    root = found.folder_from(pointer).parents[len(Path(found.cell.path).parts)]
+    done = CellStore(root).forget(found.cell, found.key)
+    return f"{found.cell.path}: {'will be measured again' if done else 'had no evidence'}"
 
 
 def main() -> int:

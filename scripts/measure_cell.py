@@ -6,7 +6,6 @@ Heavy imports come after the turn is held: all cells of a boot start at once and
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 from pathlib import Path
@@ -14,13 +13,16 @@ from pathlib import Path
 from scripts.lib.cell import Cell
 from scripts.lib.endpoint import ServerLost, await_settled, read_endpoint
 from scripts.lib.jobs import run_job
+from scripts.lib.measuring_spec import MeasureSpec
+from scripts.lib.pointer import Pointer
 from scripts.lib.store import CellStore, StoreError
 from scripts.lib.turns import turn
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="the cell's MeasureSpec as JSON")
+    parser.add_argument("--spec", required=True, type=Path, help="file with the cell's MeasureSpec as JSON")
+    parser.add_argument("--key", required=True, help="key of the evidence, as planned")
     parser.add_argument(
         "--pointer", required=True, type=Path, help="file that will say where the evidence lies"
     )
@@ -35,21 +37,26 @@ def main() -> int:
 
 
 def work(args: argparse.Namespace) -> int:
-    cell, key = Cell.from_axes(args.spec["cell"]), args.spec["key"]
-    store = CellStore(Path(args.spec["store"]))
+    spec = MeasureSpec.from_json(args.spec.read_text(encoding="utf-8"))
+    if spec.key != args.key:
+        print(f"{args.spec} is of another run's plan; run again", file=sys.stderr)
+        return 1
+    cell = Cell.from_axes(spec.cell)
+    store = CellStore(Path(spec.store))
     try:
-        if not store.state(cell, key).finished:
-            measure(args.spec, args.endpoint, cell)
+        if not store.state(cell, spec.key).finished:
+            measure(spec, args.endpoint, cell)
     except (ServerLost, StoreError) as error:
         print(f"{cell.path}: {error}", file=sys.stderr)
         return 1
-    pointer = {"cell": cell.axes, "key": key, "folder": str(store.folder(cell, key))}
-    args.pointer.parent.mkdir(parents=True, exist_ok=True)
-    args.pointer.write_text(json.dumps(pointer, indent=1) + "\n", encoding="utf-8")
+    pointer = Pointer(cell, spec.key, str(store.folder(cell, spec.key)))
+    pointer.write(args.pointer)
+    # What rule find_evidence would write if it were asked: of what was just measured it is there for everybody.
+    pointer.write(args.pointer.with_name("evidence.json"))
     return 0
 
 
-def measure(spec: dict, path: Path | None, cell: Cell) -> None:
+def measure(spec: MeasureSpec, path: Path | None, cell: Cell) -> None:
     """Raises ServerLost when there is no server to measure on."""
     if path is None:
         raise ServerLost("its evidence left the store between planning and running; run again")
@@ -57,12 +64,11 @@ def measure(spec: dict, path: Path | None, cell: Cell) -> None:
     with turn(
         endpoint.meeting(path), cell.turn, endpoint.cells, first=lambda: await_settled(path, endpoint.boot_id)
     ):
-        if CellStore(Path(spec["store"])).state(cell, spec["key"]).finished:
+        if CellStore(Path(spec.store)).state(cell, spec.key).finished:
             return  # another sweep that shares the store was faster
         from scripts.lib.measuring import Measurer
-        from scripts.lib.measuring_spec import MeasureSpec
 
-        Measurer(MeasureSpec(**spec), path, endpoint.boot_id).run()
+        Measurer(spec, path, endpoint.boot_id).run()
 
 
 if __name__ == "__main__":

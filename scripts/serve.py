@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--launch", required=True, type=Launch.from_json, help="the launch as JSON")
+    parser.add_argument("--launch", required=True, type=Path, help="file with the launch as JSON")
     parser.add_argument("--boot", required=True, help="the boot's path")
     parser.add_argument("--label", required=True, help="the server's name on the console")
     parser.add_argument(
@@ -32,8 +32,9 @@ def main() -> int:
     args = parser.parse_args()
     args.log.parent.mkdir(parents=True, exist_ok=True)
     args.endpoint.parent.mkdir(parents=True, exist_ok=True)
+    launch = Launch.from_json(args.launch.read_text(encoding="utf-8"))
     supervisor = Supervisor(
-        args.launch, args.boot, args.label, args.cells, args.endpoint, args.log, ROOT, args.parent
+        launch, args.boot, args.label, args.cells, args.endpoint, args.log, ROOT, args.parent
     )
     return run_job(supervisor.run, args.log.with_name("serve-error.log"))
 

@@ -223,11 +223,15 @@ def accepted_tokens(truth: Truth) -> int:
 
 
 def write_evidence(
-    store: Path, cell: Cell, truth: Truth | None = None, spoil: Callable[[Path], None] | None = None
+    store: Path,
+    cell: Cell,
+    truth: Truth | None = None,
+    spoil: Callable[[Path], None] | None = None,
+    identity: dict | None = None,
 ) -> Path:
     """Write one evidence folder below `store` and return it; `spoil` may damage it after it was sealed."""
     truth = truth or Truth()
-    identity = {"cell": cell.axes, "truth": repr(truth)}
+    identity = identity or {"cell": cell.axes, "truth": repr(truth)}
     folder = CellStore(store).folder(cell, key_of(identity))
     folder.mkdir(parents=True)
     startup, window = startup_log(cell, truth) + truth.earlier_log, window_log(cell, truth)

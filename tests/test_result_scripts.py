@@ -1,4 +1,4 @@
-"""The thin scripts from pointer to tables, each run as Snakemake runs it: with a stand-in `snakemake`
+"""The thin scripts from evidence to tables, each run as Snakemake runs it: with a stand-in `snakemake`
 object."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from scripts.lib.cell import Cell
 from scripts.lib.validity import default_limits
-from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, write_evidence, write_pointer
+from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, write_evidence
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -38,22 +38,28 @@ def both(stem: Path) -> SimpleNamespace:
 
 
 @pytest.fixture
-def pointers(tmp_path: Path) -> list[str]:
+def folders(tmp_path: Path) -> dict[str, str]:
+    """Evidence folders by the paths of their cells."""
     truths: dict[Cell, Truth] = {
         cell("none"): Truth(),
         cell("mtp", 1): Truth(requests=8, tokens=65, positions=(0.6,), drafts=320),
         cell("mtp", 3): Truth(failure=STARTUP_FAILURE),
     }
-    return [
-        str(write_pointer(tmp_path / "results", at, write_evidence(tmp_path / "store", at, truth)))
-        for at, truth in truths.items()
-    ]
+    return {at.path: str(write_evidence(tmp_path / "store", at, truth)) for at, truth in truths.items()}
 
 
-def test_parse_cell_writes_one_record(tmp_path: Path, pointers: list[str]) -> None:
-    record = tmp_path / "record.json"
+def test_find_evidence_and_parse_cell_write_one_record(tmp_path: Path, folders: dict[str, str]) -> None:
+    path = cell("mtp", 1).path
+    pointer, record = tmp_path / path / "evidence.json", tmp_path / "record.json"
     run_script(
-        "parse_cell", input=SimpleNamespace(pointer=pointers[1]), output=SimpleNamespace(record=str(record))
+        "find_evidence",
+        params=SimpleNamespace(cell=path, key="0" * 64, folder=folders[path]),
+        output=SimpleNamespace(pointer=str(pointer)),
+    )
+    run_script(
+        "parse_cell",
+        input=SimpleNamespace(pointer=str(pointer)),
+        output=SimpleNamespace(record=str(record)),
     )
     found = json.loads(record.read_text())
     assert (found["method"], found["status"], found["acceptance_length"]) == (
@@ -63,13 +69,18 @@ def test_parse_cell_writes_one_record(tmp_path: Path, pointers: list[str]) -> No
     )
 
 
-def test_collect_and_build_leave_all_tables(tmp_path: Path, pointers: list[str]) -> None:
+def test_collect_and_build_leave_all_tables(tmp_path: Path, folders: dict[str, str]) -> None:
     tables = tmp_path / "tables"
     tables.mkdir()
     run_script(
         "collect_cells",
-        input=SimpleNamespace(pointers=pointers, imports=[], others=[]),
-        params=SimpleNamespace(infeasible=[{"cell": cell("mtp", 4).axes, "reasons": ["no"]}], import_axes=[]),
+        input=SimpleNamespace(imports=[], others=[]),
+        params=SimpleNamespace(
+            folders=folders,
+            store=str(tmp_path / "store"),
+            infeasible=[{"cell": cell("mtp", 4).axes, "reasons": ["no"]}],
+            import_axes=[],
+        ),
         output=SimpleNamespace(records=str(tables / "records.parquet")),
         threads=1,
     )

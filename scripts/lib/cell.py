@@ -19,13 +19,15 @@ from dataclasses import dataclass
 SERVER_PATTERN = "{hardware}/{engine}/{model}/{method}/k{k}/len{max_model_len}"
 BOOT_PATTERN = SERVER_PATTERN + "/r{repeat}"
 CELL_PATTERN = SERVER_PATTERN + "/{scenario}/c{concurrency}/r{repeat}"
+TRY = "try-{number}.json"
+"""File of a cell that says where the evidence of one try lies; numbers count from 1."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 COUNT = r"0|[1-9][0-9]*"
 NAME_AXES = ("hardware", "engine", "model", "method", "scenario")
 COUNT_AXES = ("k", "max_model_len", "concurrency", "repeat")
 AXES = ("hardware", "engine", "model", "method", "k", "max_model_len", "scenario", "concurrency", "repeat")
-WILDCARDS = dict.fromkeys(NAME_AXES, NAME) | dict.fromkeys(COUNT_AXES, COUNT)
+WILDCARDS = dict.fromkeys(NAME_AXES, NAME) | dict.fromkeys((*COUNT_AXES, "number"), COUNT)
 
 BASELINE = "none"
 

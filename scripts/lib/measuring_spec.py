@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class MeasureSpec:
-    """Travels from the Snakefile as JSON. Paths are relative to the working directory, times in seconds."""
+    """Travels from the Snakefile as a file of JSON. Paths are relative to the working directory, times in seconds."""
 
     cell: dict[str, str | int]
     key: str

@@ -1,7 +1,7 @@
 """What has to be done: the sweep's cells against the cell store. Asked by the Snakefile, computed once per cell.
 
-A finished cell must not ask for a server, and a cell whose last try is worth another must run again although its pointer file
-exists: `needs_server` and `attempt` say so.
+A finished cell has no job: tables read its evidence in the store. Of a cell that is due a file is asked for that was not made
+yet, the one of its next try, so Snakemake measures it whatever else it finds or remembers (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from scripts.lib.cell import Boot, Cell, Server
+from scripts.lib.cell import TRY, Boot, Cell, Server
 from scripts.lib.config import ConfigError
 from scripts.lib.measuring_spec import MeasureSpec
-from scripts.lib.store import CellStore, State, key_of
+from scripts.lib.pointer import Pointer
+from scripts.lib.receipts import read_receipts
+from scripts.lib.store import MANIFEST, CellStore, State, key_of
 from scripts.lib.sweep import Sweep
 
 
@@ -32,16 +34,24 @@ def check_targets(sweep: Sweep, targets: Iterable[str], prefix: str) -> None:
 
 
 class Plan:
-    """The sweep's cells with their keys and states, computed when asked for and then kept: jobs see what was planned."""
+    """The sweep's cells with their keys and states, computed when asked for and then kept: jobs see what was planned.
 
-    def __init__(self, sweep: Sweep):
+    `cells_folder` is the folder of all cells' files, as the Snakefile writes it.
+    """
+
+    def __init__(self, sweep: Sweep, cells_folder: str):
         self.sweep = sweep
-        self.store = CellStore(Path(sweep.config["store"]))
+        self.cells_folder = cells_folder
+        root = Path(sweep.config["store"])
+        self.store = CellStore(root, read_receipts(root))
         self._identities: dict[Cell, dict[str, object]] = {}
         self._keys: dict[Cell, str] = {}
         self._states: dict[Cell, State] = {}
+        self._tries: dict[Cell, int] = {}
+        self.planned: set[Cell] = set()
+        """Cells that a measuring job of this run was planned for."""
         self.asked: set[Cell] = set()
-        """Pending cells that a job of this run was planned for."""
+        """Those of them that are due."""
 
     def identity(self, cell: Cell) -> dict[str, object]:
         if cell not in self._identities:
@@ -71,15 +81,62 @@ class Plan:
 
     def needs_server(self, cell: Cell) -> bool:
         """Whether measuring is due. Notes the cell as part of this run."""
+        self.planned.add(cell)
         if self.state(cell).finished:
             return False
         self.asked.add(cell)
         return True
 
+    def folder(self, cell: Cell) -> Path:
+        """Where its evidence lies or will lie."""
+        return self.store.folder(cell, self.key(cell))
+
+    def awaited(self, cell: Cell) -> str:
+        """The file that is there when the cell has evidence: of a due cell its next try, of a finished one its manifest."""
+        return str(self.folder(cell) / MANIFEST) if self.state(cell).finished else self.next_try(cell)
+
+    def tried(self, cell: Cell) -> int:
+        """How many tries of the cell left a file."""
+        if cell not in self._tries:
+            number = 0
+            while Path(self._try_file(cell, number + 1)).exists():
+                number += 1
+            self._tries[cell] = number
+        return self._tries[cell]
+
+    def next_try(self, cell: Cell) -> str:
+        """The file of the first try that left none."""
+        return self._try_file(cell, self.tried(cell) + 1)
+
+    def _try_file(self, cell: Cell, number: int) -> str:
+        return f"{self.cells_folder}/{cell.path}/{TRY.format(number=number)}"
+
+    def try_number(self, cell: Cell) -> int:
+        """Number of the try that stands or is due; the same before and after a try that succeeds. As a parameter it makes what
+        depends on the cell anew when another try is due, also where the tries themselves are not asked for."""
+        return self.tried(cell) + (not self.state(cell).finished)
+
     @property
-    def paths(self) -> list[str]:
-        """Every cell's path with its key. Decides when tables are stale: a cell that leaves the matrix changes no file."""
-        return [f"{cell.path} {self.key(cell)}" for cell in self.sweep.cells]
+    def due(self) -> list[str]:
+        """The next tries of all cells that are due."""
+        return [self.next_try(cell) for cell in self.feasible if not self.state(cell).finished]
+
+    def pointer_needs(self, cell: Cell, pointer: Path) -> list[str]:
+        """What must be made before `pointer`, the file that says where the cell's evidence lies: a try, when the cell is due or
+        the pointer names other evidence; nothing when only the pointer is lacking."""
+        if self.state(cell).finished and (not pointer.exists() or _names(pointer, self.folder(cell))):
+            return []
+        return [self.next_try(cell)]
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Where the evidence of each feasible cell lies, by the cell's path. Decides when tables are stale: a cell that leaves
+        the matrix changes no file."""
+        return {cell.path: str(self.folder(cell)) for cell in self.feasible}
+
+    @property
+    def try_numbers(self) -> list[int]:
+        return [self.try_number(cell) for cell in self.feasible]
 
     @property
     def refused(self) -> list[dict[str, object]]:
@@ -97,13 +154,6 @@ class Plan:
     def asked_on(self, boot: Boot) -> list[Cell]:
         """The boot's pending cells that this run will measure; complete once the jobs are planned."""
         return [cell for cell in self.asked if cell.boot == boot]
-
-    def attempt(self, cell: Cell, pointer: Path) -> int | str:
-        """What makes Snakemake run the cell again when it changes: the number of the try, or that the evidence which an existing
-        pointer file names is gone (the store was deleted, or the pointer is of an earlier config)."""
-        if self.state(cell) is State.ABSENT and pointer.exists():
-            return f"evidence is gone: {self.key(cell)}"
-        return self.store.attempt(cell, self.key(cell), self.state(cell))
 
     @cached_property
     def feasible(self) -> list[Cell]:
@@ -149,3 +199,10 @@ class Plan:
             salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}",
             api_key_name=launch.api_key_name,
         )
+
+
+def _names(pointer: Path, folder: Path) -> bool:
+    try:
+        return Pointer.read(pointer).folder == str(folder)
+    except ValueError:
+        return False

@@ -23,6 +23,7 @@ from enum import Enum
 from pathlib import Path
 
 from scripts.lib.cell import Cell
+from scripts.lib.receipts import fingerprint
 
 MANIFEST = "manifest.json"
 CHECKSUMS = "SHA256SUMS"
@@ -70,20 +71,26 @@ class Difference:
 
 
 class CellStore:
-    """All evidence below one folder. Several sweeps and checkouts may share it."""
+    """All evidence below one folder. Several sweeps and checkouts may share it.
 
-    def __init__(self, root: Path):
+    `receipts` (receipts.py) are of evidence that need not be read again to be trusted; without them everything is.
+    """
+
+    def __init__(self, root: Path, receipts: Mapping[str, str] | None = None):
         self.root = root
+        self.receipts = receipts or {}
 
     def folder(self, cell: Cell, key: str) -> Path:
         return self.root / cell.path / key[:_KEY_DIGITS]
 
     def state(self, cell: Cell, key: str) -> State:
-        """Read and verify every byte of the cell's evidence: a flipped or truncated file is DAMAGED, never data."""
+        """Verify every byte of the cell's evidence that no receipt vouches for: a flipped or truncated file is DAMAGED, never
+        data."""
         folder = self.folder(cell, key)
         if not folder.is_dir():
             return State.ABSENT
-        if damage(folder) is not None:
+        receipt = self.receipts.get(f"{cell.path}/{folder.name}")
+        if (receipt is None or receipt != fingerprint(folder)) and damage(folder) is not None:
             return State.DAMAGED
         manifest = read_manifest(folder)
         if manifest.get("key") != key:
@@ -99,13 +106,6 @@ class CellStore:
         """How many earlier tries under this key were set aside."""
         folder = self.folder(cell, key)
         return len(list(folder.parent.glob(folder.name + ".attempt-*")))
-
-    def attempt(self, cell: Cell, key: str, state: State) -> int:
-        """Number of the try that stands or is due next; it does not change when that try succeeds.
-
-        Given to Snakemake as a parameter, it makes a cell run again exactly when another try is due.
-        """
-        return self.discarded(cell, key) + (state in (State.RETRY, State.DAMAGED))
 
     def forget(self, cell: Cell, key: str) -> bool:
         """Set the evidence aside so that the cell is measured again. Returns whether there was any."""

@@ -18,7 +18,7 @@ from scripts.lib.collect import collect_records
 from scripts.lib.tables.cells import cells_table, write_table
 from scripts.lib.tables.final import write_final
 from scripts.lib.tables.points import points_table
-from tests.evidence_factory import Truth, cell, window_log, write_evidence, write_pointer
+from tests.evidence_factory import Truth, cell, window_log, write_evidence
 
 CONCURRENCIES = (1, 2, 4, 8)
 SCENARIOS = ("chat", "code")
@@ -39,21 +39,19 @@ def truth_of(subject: Cell, earlier: str) -> Truth:
     return Truth(requests=requests, tokens=128, positions=positions, drafts=drafts, earlier_log=earlier)
 
 
-def generate(root: Path, count: int) -> list[Path]:
-    """Evidence and pointers of `count` cells."""
-    pointers: list[Path] = []
+def generate(root: Path, count: int) -> dict[str, str]:
+    """Evidence of `count` cells: folders by the cells' paths."""
+    folders: dict[str, str] = {}
     for method, k, length in boots():
         earlier = ""
         for scenario, concurrency in itertools.product(SCENARIOS, CONCURRENCIES):
-            if len(pointers) == count:
-                return pointers
+            if len(folders) == count:
+                return folders
             subject = cell(method, k, concurrency, length, scenario)
             truth = truth_of(subject, earlier)
-            pointers.append(
-                write_pointer(root / "results", subject, write_evidence(root / "store", subject, truth))
-            )
+            folders[subject.path] = str(write_evidence(root / "store", subject, truth))
             earlier += window_log(subject, truth)
-    return pointers
+    return folders
 
 
 def timed(name: str, began: float) -> float:
@@ -65,10 +63,10 @@ def main(count: int, processes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         began = time.perf_counter()
-        pointers = generate(root, count)
+        folders = generate(root, count)
         size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
         began = timed(f"generate {count}", began)
-        records = collect_records(pointers, [], processes)
+        records = collect_records(folders, root / "store", [], processes)
         began = timed(f"read, {processes} processes", began)
         cells = cells_table(records)
         write_table(cells, root / "cells.parquet", root / "cells.csv")

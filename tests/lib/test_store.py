@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.lib.cell import Cell, Server
+from scripts.lib.receipts import fingerprint
 from scripts.lib.store import CellStore, State, StoreError, canonical_json, damage, differences, key_of
 
 CELL = Cell(Server("cpu", "vllm", "m", "mtp", 3, 1024), "code", 4, 1)
@@ -82,18 +84,36 @@ def test_finished_evidence_is_never_replaced(store):
 
 
 @pytest.mark.parametrize("first", ["retry", "damaged"])
-def test_attempt_does_not_change_when_the_next_try_succeeds(store, first):
-    """Snakemake reruns a cell when this number changes: it must change for a failure and not for its repair."""
-    assert store.attempt(CELL, KEY, store.state(CELL, KEY)) == 0
+def test_an_earlier_try_is_set_aside_for_the_next_one(store, first):
     folder = fill(store, status="failed", retry=True)
     if first == "damaged":
         (folder / "requests.jsonl").write_bytes(b"\0")
-    due = store.attempt(CELL, KEY, store.state(CELL, KEY))
-    assert due == 1
     fill(store)
     assert store.state(CELL, KEY) is State.MEASURED
-    assert store.attempt(CELL, KEY, State.MEASURED) == due
     assert store.discarded(CELL, KEY) == 1
+
+
+@pytest.mark.parametrize("harm", ["truncate", "nul", "replace"])
+def test_a_receipt_does_not_hide_what_was_written_since(store, harm):
+    folder = fill(store)
+    trusting = CellStore(store.root, {f"{CELL.path}/{KEY[:16]}": fingerprint(folder)})
+    assert trusting.state(CELL, KEY) is State.MEASURED
+    path = folder / "requests.jsonl"
+    stat, data = path.stat(), path.read_bytes()
+    if harm == "replace":
+        path.unlink()
+    path.write_bytes(data[:-1] if harm == "truncate" else bytes(len(data)))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert trusting.state(CELL, KEY) is State.DAMAGED
+
+
+def test_a_receipt_spares_the_reading(store, monkeypatch):
+    folder = fill(store)
+    monkeypatch.setattr("scripts.lib.store.damage", lambda _: "read")
+    assert store.state(CELL, KEY) is State.DAMAGED
+    receipts = {f"{CELL.path}/{KEY[:16]}": fingerprint(folder)}
+    assert CellStore(store.root, receipts).state(CELL, KEY) is State.MEASURED
+    assert CellStore(store.root, {f"{CELL.path}/{KEY[:16]}": "0"}).state(CELL, KEY) is State.DAMAGED
 
 
 def test_a_permanent_failure_is_finished_and_a_passing_one_is_not(store):

@@ -84,7 +84,7 @@ def test_sigkill_of_a_job(project, whose):
     victims = (
         processes(project, script, "mtp/k3")
         if whose == "serve"
-        else processes(project, script, '"concurrency": 1', "mtp/k3")
+        else processes(project, script, "mtp/k3", "/c1/r1/")
     )
     assert victims
     for pid in victims:

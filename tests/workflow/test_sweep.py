@@ -75,6 +75,28 @@ def test_a_deleted_store_is_measured_again_although_results_are_there(project):
     assert project.measured == ["none len1024 c1", "none len1024 c4"]
 
 
+def test_what_changed_is_measured_although_snakemake_forgot_everything(project):
+    """Without .snakemake nothing remembers the earlier flags but the files of tries and the store."""
+    project.save(method=[{"name": "none"}], concurrency=[1])
+    project.run()
+    shutil.rmtree(project.folder / ".snakemake")
+    project.save(overrides=[{"when": {"method": "none"}, "flags": {"max-num-seqs": 7}}])
+    project.run()
+    assert project.measured == ["none len1024 c1"]
+    assert "--max-num-seqs 7" in project.cell("none", 1)["command"]
+
+
+def test_a_finished_cell_says_where_its_evidence_lies_without_a_server(project):
+    pointer = CELL.replace("record", "evidence")
+    project.run(CELL)
+    folder = project.evidence("mtp", 3, 4)
+    shutil.rmtree(project.folder / "results")
+    project.run(pointer, CELL)
+    assert project.starts == []
+    assert project.evidence("mtp", 3, 4) == folder
+    assert json.loads((project.folder / CELL).read_text())["status"] == "measured"
+
+
 def test_many_cells_of_one_boot_do_not_wait_for_those_that_cannot_start_yet(project):
     """Snakemake's pool is one worker short for a large group: the last cells start when others end."""
     project.save(method=[{"name": "none"}], concurrency=[1, 2, 3, 4, 5, 6, 7, 8])
@@ -176,8 +198,9 @@ def test_forget_measures_one_cell_again_and_keeps_the_old_evidence(project):
     pointer = project.folder / CELL.replace("record", "evidence")
     folder = project.evidence("mtp", 3, 4)
     command = [sys.executable, "-m", "scripts.forget", str(pointer)]
+    elsewhere = project.folder.parent
     environment = project.environment | {"PYTHONPATH": str(ROOT)}
-    assert subprocess.run(command, cwd=project.folder, env=environment).returncode == 0
+    assert subprocess.run(command, cwd=elsewhere, env=environment).returncode == 0
     project.run()
     assert project.measured == ["mtp k3 len1024 c4"]
     assert folder.with_name(folder.name + ".attempt-1").is_dir()

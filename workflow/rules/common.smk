@@ -12,21 +12,24 @@ sys.path.insert(0, str(ROOT))
 # Jobs run `python -m scripts.NAME` with the interpreter that runs snakemake.
 os.environ.update(
     SPECDEC_PYTHON=sys.executable,
+    PYTHONSAFEPATH="1",  # not the working directory, which may have a folder called scripts
     PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 )
 
 from scripts.lib import cluster, interrupts, progress, run_lock
-from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, WILDCARDS, Boot, Cell, Server
+from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, TRY, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
 from scripts.lib.plan import render as render_plan
 from scripts.lib.planning import Plan, check_targets
 from scripts.lib.sources import source_digest
+from scripts.lib.specs import LAUNCH, SPEC, write_specs
 from scripts.lib.sweep import load_sweep
 from scripts.lib.why import render as render_why
 
 RESULTS = "results"
-POINTER = f"{RESULTS}/cells/{CELL_PATTERN}/evidence.json"
+CELLS = f"{RESULTS}/cells"
+POINTER = f"{CELLS}/{CELL_PATTERN}/evidence.json"
 WORKFLOW_ENV = str(ROOT / "envs/workflow.yaml")
 CONFIG_SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 CONFIG_DIRS = ["config", str(ROOT / "config")]
@@ -44,12 +47,12 @@ try:
     validate(config, str(CONFIG_SCHEMA))
     SWEEP = load_sweep(config, [Path(folder) for folder in CONFIG_DIRS])
     # As typed: Snakemake tells the targets only after parsing, and an error in an input function comes with a traceback.
-    check_targets(SWEEP, sys.argv[1:], f"{RESULTS}/cells/")
+    check_targets(SWEEP, sys.argv[1:], f"{CELLS}/")
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 except WorkflowError:
     raise WorkflowError(explain(config, CONFIG_SCHEMA)) from None
-PLAN = Plan(SWEEP)
+PLAN = Plan(SWEEP, CELLS)
 
 
 wildcard_constraints:
@@ -73,6 +76,7 @@ onstart:
         progress.begin(
             PROGRESS, {cell.boot.path for cell in PLAN.asked}, {cell.path for cell in PLAN.asked}
         )
+        write_specs(PLAN, Path(CELLS), Path(RESULTS, "servers"))
     except run_lock.Busy as busy:
         if PLAN.asked:  # plan and why may look on while another run measures
             raise WorkflowError(str(busy)) from None

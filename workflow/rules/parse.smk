@@ -29,7 +29,7 @@ rule parse_cell:
 
 rule collect_cells:
     input:
-        pointers=lambda wildcards: [POINTER.format_map(cell.axes) for cell in PLAN.feasible],
+        evidence=lambda wildcards: [PLAN.awaited(cell) for cell in PLAN.feasible],
         others=SWEEP.other_records,
         imports=[path for path, _ in SWEEP.imports],
     output:
@@ -42,7 +42,9 @@ rule collect_cells:
     params:
         infeasible=lambda wildcards: PLAN.refused,
         import_axes=[axes for _, axes in SWEEP.imports],
-        cells=lambda wildcards: PLAN.paths,
+        folders=lambda wildcards: PLAN.folders,
+        tries=lambda wildcards: PLAN.try_numbers,
+        store=str(PLAN.store.root),
         library=LIBRARY,
     message:
         "Reading the evidence of all cells"

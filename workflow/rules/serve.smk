@@ -17,7 +17,7 @@ rule serve:
         device=1,
         runtime=lambda wildcards: PLAN.runtime_minutes(Boot.from_axes(wildcards)),
     params:
-        launch=lambda wildcards: PLAN.launch_json(Server.from_axes(wildcards)),
+        launch=f"{RESULTS}/servers/{BOOT_PATTERN}/{LAUNCH}",  # written when the run starts (specs.py)
         label=lambda wildcards: Server.from_axes(wildcards).label,
         boot=lambda wildcards: Boot.from_axes(wildcards).path,
         cells=lambda wildcards: len(PLAN.asked_on(Boot.from_axes(wildcards))),
