@@ -33,9 +33,9 @@ def lock_path(device: str) -> Path:
 def _open_lock(path: Path) -> int:
     for _ in range(3):
         try:
-            return os.open(path, os.O_RDWR)
+            return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         except PermissionError:
-            return os.open(path, os.O_RDONLY)
+            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             try:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -210,13 +210,6 @@ def _meminfo(name: str) -> int | None:
     except OSError:
         return None
     return int(match.group(1)) if match else None
-
-
-def free_disk_mib(path: Path) -> int:
-    """Free space where `path` is or will be."""
-    while not path.exists():
-        path = path.parent
-    return shutil.disk_usage(path).free // 2**20
 
 
 def scratch_folder() -> str:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from scripts.lib.config import REPOSITORY
 from scripts.lib.launch import Container, Launch
+from scripts.lib.provision.recipes import recipe_of
 from scripts.lib.resolve import Resolved
 
 PROTOCOL_VERSION = 3
@@ -55,6 +57,10 @@ def server_identity(resolved: Resolved, launch: Launch, epoch: str) -> dict[str,
         "model": {"target": model.target, "revision": model.revision},
         "drafter": None if drafter is None else {"model": drafter.model, "revision": drafter.revision},
     }
+    built = {need: recipe for need in launch.needs if (recipe := recipe_of(need, REPOSITORY))}
+    if built:
+        # What the workflow builds itself has no revision of its own; it is what it is made from.
+        identity["built"] = built
     if not launch.gate:
         # Kept apart: nobody has seen to it that these servers answer in any language.
         identity["gate"] = False

@@ -43,6 +43,17 @@ def command(
     raise ValueError(f"launcher {launch.launcher!r} starts no server")
 
 
+def typed(launch: Launch, port: int = 8000) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What somebody would type to start the same server: variables to set and the words of the command.
+
+    Variables that are passed on by name are taken from the shell, as in a run. Raises ValueError as `command` does.
+    """
+    named = dict.fromkeys(launch.environment_names, "")
+    made = command(launch, port, named, "", "")
+    variables = {name: value for name, value in made.environment.items() if named.get(name) != value}
+    return dict(sorted(variables.items())), made.argv
+
+
 def docker_run(
     launch: Launch,
     port: int,
@@ -53,7 +64,7 @@ def docker_run(
     """`docker run ...`: variables listed by name are passed by name, so that no secret is ever an argument."""
     container = launch.container
     assert container is not None
-    argv = ["docker", "run", "--rm", "--cidfile", cidfile]
+    argv = ["docker", "run", "--rm", *(("--cidfile", cidfile) if cidfile else ())]
     for option, value in (
         ("--gpus", _docker_gpus(container, visible_devices)),
         ("--ipc", container.ipc),

@@ -188,8 +188,17 @@ def _check_launcher(data: Mapping[str, Any], source: str) -> None:
             raise ConfigError(
                 f"{source}: {key}: the launcher {launcher!r} does not use it; remove one of the two"
             )
+    if data["base_url"] is not None and _may_hold_a_secret(data["base_url"]):
+        raise ConfigError(
+            f"{source}: base_url: must be scheme, host, port and path alone, since it is written into evidence and tables; put a "
+            "key or password into an environment variable and name that under api_key_name"
+        )
     if launcher != "external" and not any("{model}" in part for part in data["command"]):
         raise ConfigError(f"{source}: command: has no {{model}}; write it where the target's name belongs")
+
+
+def _may_hold_a_secret(base_url: str) -> bool:
+    return any(mark in base_url for mark in "@?#")
 
 
 def _build_digest(requirements: Sequence[str], source: str) -> str | None:

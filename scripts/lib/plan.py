@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from scripts.lib.cell import Cell, Server
 from scripts.lib.feasibility import Finding
 from scripts.lib.launch import Launch
+from scripts.lib.launchers import typed
 from scripts.lib.sweep import Sweep
 
 WIDTH = 100
@@ -47,19 +48,18 @@ def _server_lines(sweep: Sweep, server: Server) -> list[str]:
     if launch.launcher == "external":
         return [f"  runs elsewhere at {launch.base_url}; nothing is started or stopped"]
     lines = []
-    if launch.container is not None:
-        lines.append(_wrapped(f"in {launch.container.image} ({_container(launch)})", "  "))
-    settings = [f"{name}={value}" for name, value in launch.environment.items()]
-    settings += [f"{name} (from your shell)" for name in launch.environment_names]
-    if settings:
-        lines.append(_wrapped("environment: " + " ".join(settings), "  "))
+    if launch.environment_names:
+        lines.append(_wrapped("from your shell, where set: " + " ".join(launch.environment_names), "  "))
     return [*lines, *_command(launch)]
 
 
 def _command(launch: Launch) -> list[str]:
-    """The command, broken between flags as a shell allows, so that it can be pasted."""
+    """The command that starts the server, variables and container included, broken between flags as a shell allows, so that it
+    can be pasted."""
     lines, line = [], "  $"
-    for group in _flag_groups(shlex.split(launch.command_line())):
+    variables, argv = typed(launch)
+    settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    for group in (*settings, *_flag_groups(argv)):
         if len(line) + 1 + len(group) + 2 > WIDTH and line.strip() != "$":
             lines.append(line + " \\")
             line = "     "
@@ -68,20 +68,18 @@ def _command(launch: Launch) -> list[str]:
 
 
 def _flag_groups(argv: Sequence[str]) -> list[str]:
-    """Quoted words, each flag together with its values; what precedes the first flag is one group."""
+    """Quoted words, each flag together with its values, or with the first where they do not fit on a line; what precedes the first
+    flag is one group."""
     groups: list[list[str]] = [[]]
     for word in argv:
         if word.startswith("-") and groups[-1]:
             groups.append([])
         groups[-1].append(word)
-    return [shlex.join(group) for group in groups]
-
-
-def _container(launch: Launch) -> str:
-    container = launch.container
-    pairs = [("gpus", container.gpus), ("ipc", container.ipc), ("network", container.network)]
-    pairs += [("shm-size", container.shm_size), *(("mount", mount) for mount in container.mounts)]
-    return ", ".join([*(f"{key} {value}" for key, value in pairs if value), *container.options])
+    parts = (
+        [group] if len(shlex.join(group)) < WIDTH - 8 else [group[:2], *([word] for word in group[2:])]
+        for group in groups
+    )
+    return [shlex.join(part) for group in parts for part in group]
 
 
 def _cell_lines(sweep: Sweep, cells: list[Cell], states: dict[Cell, str], shared: int) -> list[str]:

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
 
 def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "openai": version("openai")}
+
+
+def built_facts(needs: Iterable[str]) -> dict[str, dict[str, object]]:
+    """What the ready.json files in `needs` say of engines and models that the workflow built: package versions, digests.
+
+    The checksums of single files are left out: `content` stands for them. A file that is not there says nothing.
+    """
+    found = {}
+    for need in needs:
+        try:
+            facts = json.loads(Path(need).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(facts, dict):
+            found[need] = {name: value for name, value in facts.items() if name != "files"}
+    return found
 
 
 def workflow_commit() -> str | None:

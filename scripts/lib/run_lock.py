@@ -14,7 +14,7 @@ class Busy(RuntimeError):
 def hold(path: Path) -> int:
     """Take the lock for the rest of this process's life; returns its file descriptor. Raises Busy."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -20,6 +20,7 @@ from scripts.lib import admission, device, diagnosis, gate, guard, launchers, pr
 from scripts.lib.endpoint import FAILED, READY, RESTART_REQUEST, STARTING, STOPPED, Endpoint, Failure
 from scripts.lib.first_answers import FirstAnswers
 from scripts.lib.launch import Launch
+from scripts.lib.provenance import built_facts
 from scripts.lib.server_process import LogWatch, ServerProcess, image_identity, last_words
 
 _POLL_S = 0.2
@@ -158,6 +159,7 @@ class Supervisor:
         facts = {
             "environment": dict(self.launch.environment),
             "environment_names": [name for name in self.launch.environment_names if name in os.environ],
+            "built": built_facts(self.launch.needs),
         }
         if self.launch.launcher == "external":
             base_url, log = self.launch.base_url, self.launch.log_file

@@ -10,12 +10,15 @@ The key is the SHA-256 of the canonical JSON of the cell's identity (Sweep.ident
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
+import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,11 +26,13 @@ from enum import Enum
 from pathlib import Path
 
 from scripts.lib.cell import Cell
+from scripts.lib.processes import alive, start_ticks
 from scripts.lib.receipts import fingerprint
 
 MANIFEST = "manifest.json"
 CHECKSUMS = "SHA256SUMS"
 _KEY_DIGITS = 16
+_ABANDONED_S = 3600
 _LOSSY_TRIES = 2
 """So often a cell is measured that lost many of its requests; then its figures stand as they are."""
 
@@ -126,7 +131,9 @@ class CellStore:
         incoming = self.root / ".incoming"
         try:
             incoming.mkdir(parents=True, exist_ok=True)
-            aside = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=incoming))
+            _remove_abandoned(incoming)
+            mine = f"{platform.node()} {os.getpid()} {start_ticks(os.getpid())} "
+            aside = Path(tempfile.mkdtemp(prefix=mine, dir=incoming))
         except OSError as error:
             raise self._unwritable(error) from error
         try:
@@ -209,6 +216,19 @@ def damage(folder: Path) -> str | None:
         if actual != digest:
             return f"{name} does not match its checksum"
     return None
+
+
+def _remove_abandoned(incoming: Path) -> None:
+    """Drop what processes of this machine were writing when they were killed.
+
+    Writing takes seconds: the age spares what a process writes that is not seen from here, in another container of this name.
+    """
+    for folder in incoming.iterdir():
+        node, *process = folder.name.split(" ")
+        if node == platform.node() and len(process) == 3 and not alive(int(process[0]), int(process[1])):
+            with contextlib.suppress(OSError):
+                if folder.stat().st_mtime < time.time() - _ABANDONED_S:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _seal(folder: Path) -> None:

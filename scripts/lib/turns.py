@@ -46,7 +46,7 @@ def turn(
     tickets.mkdir(parents=True, exist_ok=True)
     mine = ticket_name(order)
     (tickets / mine).touch()
-    lock = os.open(folder / "turn.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    lock = os.open(folder / "turn.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         first()
         _await_arrivals(tickets, expected)

@@ -107,6 +107,16 @@ def test_a_wrong_hardware_file_names_file_and_key(tmp_path):
         load_hardware("some", folders)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://me:geheim@host:8000", "https://geheim@host/v1", "http://host/v1?key=geheim"]
+)
+def test_an_address_with_a_secret_is_refused_and_not_repeated(tmp_path, url):
+    data = {"description": "x", "kind": "vllm", "launcher": "external", "base_url": url}
+    with pytest.raises(ConfigError, match="api_key_name") as refused:
+        load_engine("some", write(tmp_path, "engines", data))
+    assert "geheim" not in str(refused.value)
+
+
 def test_a_container_is_typed(tmp_path):
     data = ENGINE | {"launcher": "docker", "container": CONTAINER | {"mounts": ["~/a:/b:ro"], "gpus": "all"}}
     engine = load_engine("some", write(tmp_path, "engines", data))

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
+import json
+import re
 import shlex
+import subprocess
+import sys
 
+import yaml
+
+from scripts.lib.launch import PORT
+from scripts.lib.launchers import docker_run
 from scripts.lib.plan import WIDTH, render
 from tests.planning import study, sweep
 
@@ -24,13 +32,38 @@ def test_every_server_and_cell_is_shown_with_its_state():
     assert "5 measured requests" in text
 
 
-def test_commands_can_be_pasted_into_a_shell():
+def commands(text):
+    """The commands of a plan, each as one line of shell."""
+    parts = text.split("  $ ")[1:]
+    return [re.split(r"\n(?!     )|\n    \S", part.replace("\\\n", " "))[0] for part in parts]
+
+
+def test_container_commands_can_be_pasted_into_a_shell():
     made = study("a")
-    text = render(made, pending)
-    commands = [part.partition("\n    code/")[0] for part in text.split("  $ ")[1:]]
-    for server, shown in zip(made.servers, commands, strict=True):
-        command = shown.partition("\n  warning")[0].replace("\\\n", " ")
-        assert shlex.split(command) == shlex.split(made.launch(server).command_line())
+    for server, shown in zip(made.servers, commands(render(made, pending)), strict=True):
+        launch = made.launch(server)
+        run = docker_run(launch, 8000, dict.fromkeys(launch.environment_names, ""), cidfile="")
+        assert shlex.split(shown) == list(run)
+        assert shown.startswith("docker run --rm --gpus all --ipc host --network host ")
+
+
+def test_a_pasted_command_gets_the_words_and_variables_of_a_run(tmp_path):
+    """Seen by the shell: what follows `$ ` runs the engine as the serve job would."""
+    engine = tmp_path / "engines" / "shown.yaml"
+    engine.parent.mkdir()
+    script = (
+        "import json, os, sys; json.dump([sys.argv[1:], os.environ['A'], os.environ['B']], open('told', 'w'))"
+    )
+    command = [sys.executable, "-c", script, "{model}"]
+    data = {"description": "x", "kind": "vllm", "launcher": "process", "command": command}
+    engine.write_text(yaml.safe_dump(data | {"environment": {"A": "it's $HOME", "B": "2 3"}}))
+    made = sweep(tmp_path, engine=["shown"], method=[{"name": "mtp", "k": [3]}], max_model_len=[1024])
+    (shown,) = commands(render(made, pending))
+    subprocess.run(["sh", "-c", shown], cwd=tmp_path, check=True)
+    words, a, b = json.loads((tmp_path / "told").read_text())
+    launch = made.launch(made.servers[0])
+    assert words == [word.replace(PORT, "8000") for word in launch.argv[3:]]
+    assert (a, b) == ("it's $HOME", "2 3")
 
 
 def test_it_is_readable_at_a_hundred_columns():
@@ -65,8 +98,8 @@ def test_a_finding_of_the_server_is_said_once_and_one_of_a_cell_with_it():
 
 def test_containers_secrets_by_name_and_environment_are_shown():
     text = render(study("a"), pending)
-    assert "in vllm/vllm-openai:v0.27.1 (gpus all, ipc host, network host" in text
-    assert "HF_TOKEN (from your shell)" in text
+    assert "--env HF_TOKEN" in text
+    assert "from your shell, where set: HF_TOKEN" in text
     assert "VLLM_CPU_KVCACHE_SPACE=1" in render(sweep(), pending)
 
 

@@ -1,6 +1,8 @@
 import json
 import os
+import platform
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.lib.cell import Cell, Server
+from scripts.lib.processes import start_ticks
 from scripts.lib.receipts import fingerprint
 from scripts.lib.store import CellStore, State, StoreError, canonical_json, damage, differences, key_of
 
@@ -49,6 +52,30 @@ def test_an_exception_while_writing_leaves_nothing(store):
         interrupted()
     assert store.state(CELL, KEY) is State.ABSENT
     assert list((store.root / ".incoming").iterdir()) == []
+
+
+def test_what_a_killed_process_was_writing_is_removed_later(store):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    incoming = store.root / ".incoming"
+    hour_ago = time.time() - 4000
+
+    def left(pid, ticks, node=None, since=hour_ago):
+        folder = incoming / f"{node or platform.node()} {pid} {ticks} abcd"
+        folder.mkdir(parents=True)
+        (folder / "requests.jsonl").write_text("half")
+        os.utime(folder, (since, since))
+        return folder
+
+    abandoned = left(gone.pid, 12)
+    kept = [
+        left(os.getpid(), start_ticks(os.getpid())),
+        left(gone.pid, 13, since=time.time()),
+        left(gone.pid, 14, node="another-machine"),
+    ]
+    fill(store)
+    assert not abandoned.exists()
+    assert all(folder.exists() for folder in kept)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "requests.jsonl", "SHA256SUMS"])
