@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
