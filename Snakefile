@@ -10,6 +10,7 @@ include: "workflow/rules/serve.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/judge.smk"
+include: "workflow/rules/outputs.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/recommend.smk"
 include: "workflow/rules/plots.smk"
@@ -20,6 +21,7 @@ rule all:
     default_target: True
     input:
         f"{RESULTS}/tables/cells.parquet",
+        f"{RESULTS}/tables/outputs.md",
         f"{RESULTS}/recommendation.json",
         f"{RESULTS}/deploy/README.md",
         f"{RESULTS}/summary.txt",

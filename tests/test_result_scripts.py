@@ -96,6 +96,11 @@ def test_collect_and_build_leave_all_tables(tmp_path: Path, folders: dict[str, s
         output=both(tables / "points"),
     )
     assert pl.read_parquet(tables / "points.parquet")["verdict"].to_list()[0] == "baseline"
+    outputs = both(tables / "outputs")
+    outputs.text = str(tables / "outputs.md")
+    run_script("compare_outputs", input=SimpleNamespace(cells=str(tables / "cells.parquet")), output=outputs)
+    assert pl.read_parquet(outputs.parquet)["verdict"].to_list()[1] == "identical"
+    assert "One answer of each method" in (tables / "outputs.md").read_text()
     statuses = dict(pl.read_parquet(tables / "cells.parquet")["status"].value_counts().rows())
     assert statuses == {"measured": 2, "failed": 1, "infeasible": 1}
     run_script(

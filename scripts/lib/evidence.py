@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from scripts.lib.store import damage, read_manifest
@@ -128,6 +129,18 @@ def read_evidence(folder: Path) -> Evidence:
         log=log if log.exists() else None,
         device_samples=tuple(_lines(folder / DEVICE)),
     )
+
+
+def read_answers(folder: Path, most: int) -> list[Request]:
+    """The first `most` requests of the measured phase. Checksums are not looked at again: collecting did.
+
+    Raises DamagedEvidence as read_evidence."""
+    try:
+        with (folder / REQUESTS).open("rb") as file:
+            measured = (data for data in map(json.loads, file) if data["phase"] == MEASURE)
+            return [_request(data) for data in islice(measured, most)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedEvidence(f"{REQUESTS} cannot be read ({error!r})") from error
 
 
 def _lines(path: Path) -> list[Mapping[str, object]]:

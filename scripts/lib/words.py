@@ -15,6 +15,11 @@ def words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
+def units(text: str) -> list[str]:
+    """Runs without spaces, and CJK characters: punctuation included, white space left out."""
+    return _UNIT.findall(text)
+
+
 @lru_cache(maxsize=64)
 def unit_ends(text: str) -> tuple[int, ...]:
     """Where a text can be cut: the end of each run without spaces, and of each CJK character."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lib.evidence import DamagedEvidence, read_evidence
+from scripts.lib.evidence import DamagedEvidence, read_answers, read_evidence
 from tests.evidence_factory import STARTUP_FAILURE, Truth, cell, seal, write_evidence
 
 
@@ -47,6 +47,11 @@ def _drop_sums(folder: Path) -> None:
 
 def _drop_requests(folder: Path) -> None:
     (folder / "requests.jsonl").unlink()
+
+
+def _zero_requests(folder: Path) -> None:
+    path = folder / "requests.jsonl"
+    path.write_bytes(b"\0" * path.stat().st_size)
 
 
 @pytest.mark.parametrize(
@@ -110,3 +115,18 @@ def test_complaint_shows_kind_status_and_message(tmp_path: Path) -> None:
     evidence = read_evidence(write_evidence(tmp_path, cell(), Truth(failed=1)))
     assert evidence.measured[-1].complaint == "InternalServerError (HTTP 500): EngineDeadError"
     assert evidence.measured[0].complaint is None
+
+
+def test_answers_are_read_alone_and_only_so_many(tmp_path: Path) -> None:
+    folder = write_evidence(tmp_path, cell(), Truth(requests=8))
+    answers = read_answers(folder, 3)
+    assert [answer.index for answer in answers] == [0, 1, 2]
+    assert answers == list(read_evidence(folder).measured[:3])
+    assert len(answers[0].token_ids) == answers[0].completion_tokens
+
+
+@pytest.mark.parametrize("spoil", [_truncate, _drop_requests, _zero_requests])
+def test_answers_of_damaged_evidence_are_an_error(tmp_path: Path, spoil: Callable) -> None:
+    folder = write_evidence(tmp_path, cell(), spoil=spoil)
+    with pytest.raises(DamagedEvidence, match=r"requests\.jsonl"):
+        read_answers(folder, 100)
