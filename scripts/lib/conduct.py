@@ -101,9 +101,10 @@ def _answers(measured: Sequence[Request], forced: bool, values: Values, reasons:
         return
     # Evenly spread: prompts come in rotation, so the first few would all be of the first prompts.
     looked_at = outputs[:: math.ceil(len(outputs) / _ANSWERS_LOOKED_AT)]
-    bad = [text for text in looked_at if degenerate.objection(text, forced)]
-    values["degenerate_share"] = len(bad) / len(looked_at)
-    values["degenerate_words"] = "; ".join(degenerate.judge(looked_at, forced, tolerated_share=0)) or None
+    bad = degenerate.by_kind(looked_at, forced)
+    values["degenerate_share"] = sum(map(len, bad.values())) / len(looked_at)
+    words = [degenerate.in_words(kind, texts, len(looked_at)) for kind, texts in sorted(bad.items())]
+    values["degenerate_words"] = "; ".join(words) or None
 
 
 def _counted(counters: MetricsDelta | None, values: Values, reasons: Reasons) -> None:

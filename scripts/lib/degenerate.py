@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 from scripts.lib.words import words
 
@@ -71,10 +72,12 @@ def unreadable(text: str) -> str | None:
     return None
 
 
+@cache
 def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Co", "Cn", "Cs") and character not in "\n\r\t"
 
 
+@cache
 def _script(character: str) -> str:
     """LATIN, CJK (all of East Asia, whose scripts stand together), another script's name, or rare."""
     if "\u3400" <= character <= "\u4dbf" or character >= "\U00020000":
@@ -99,21 +102,31 @@ def objection(text: str, forced_length: bool) -> str | None:
     return "unreadable" if unreadable(text) else None
 
 
+def by_kind(outputs: Sequence[str], forced_length: bool) -> dict[str, list[str]]:
+    """The degenerate ones among a cell's outputs, by what is wrong with them."""
+    found: dict[str, list[str]] = {}
+    for text in outputs:
+        if kind := objection(text, forced_length):
+            found.setdefault(kind, []).append(text)
+    return found
+
+
 def judge(outputs: Sequence[str], forced_length: bool, tolerated_share: float = 0.1) -> list[str]:
     """Reasons against a cell's outputs: each kind of degenerate output of which there is more than `tolerated_share`.
 
     Say `forced_length` for answers whose end the client did not leave to the model (ignore_eos, min_tokens).
     """
-    found: dict[str, list[str]] = {}
-    for text in outputs:
-        if kind := objection(text, forced_length):
-            found.setdefault(kind, []).append(text)
     return [
-        f"{len(texts)} of {len(outputs)} answers are {kind}"
-        + (f", e.g. {excerpt(texts[0])}" if texts[0].strip() else "")
-        for kind, texts in sorted(found.items())
+        in_words(kind, texts, len(outputs))
+        for kind, texts in sorted(by_kind(outputs, forced_length).items())
         if len(texts) > tolerated_share * len(outputs)
     ]
+
+
+def in_words(kind: str, texts: Sequence[str], count: int) -> str:
+    """`3 of 8 answers are a repetition, e.g. '...'`; `count`: how many there are in all."""
+    example = f", e.g. {excerpt(texts[0])}" if texts[0].strip() else ""
+    return f"{len(texts)} of {count} answers are {kind}{example}"
 
 
 def excerpt(text: str, width: int = 80) -> str:

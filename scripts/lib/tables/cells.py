@@ -54,6 +54,8 @@ def records_table(records: Iterable[Mapping[str, object]]) -> pl.DataFrame:
 def judged(records: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """The cells table from the records table: validity by `limits` (config key `validity`), speedup and KV cache
     against `none`."""
+    # Records of other versions may not know it.
+    records = records.with_columns(pl.col("synthetic").fill_null(value=False))
     verdicts = judge_all(records.to_dicts(), limits)
     columns = zip(*verdicts, strict=True) if verdicts else ((), ())
     added = pl.DataFrame(dict(zip(JUDGED, map(list, columns), strict=True)), schema=JUDGED)

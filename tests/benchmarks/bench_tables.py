@@ -1,4 +1,4 @@
-"""How long collecting takes: `python -m tests.benchmarks.bench_collect [CELLS] [PROCESSES]` (10000 and 2).
+"""How long collecting takes: `python -m tests.benchmarks.bench_tables [CELLS] [PROCESSES]` (10000 and 2).
 
 Generates evidence of invented measurements in a temporary folder, eight cells to a boot, each log holding the
 cells before it, then prints seconds and peak memory of collecting, of the cells table and of the final
@@ -74,7 +74,7 @@ def main(count: int, processes: int) -> None:
         points = points_table(cells)
         write_table(points, root / "points.parquet", root / "points.csv")
         began = timed(f"{len(points)} points", began)
-        write_final(cells, root / "tables")
+        write_final(cells, points, root / "tables")
         timed("final tables", began)
         peak = max(
             resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
