@@ -74,6 +74,8 @@ _RELABEL = (
     "(python -m scripts.forget) and run again"
 )
 
+_RANDOM = "prompts are random words, on which drafters guess badly: acceptance and speed say nothing about real prompts"
+
 Record = dict[str, object]
 
 
@@ -175,6 +177,7 @@ def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, 
     record["notes"] = [
         *power_notes(evidence.device_samples, evidence.manifest["window"]),
         *_warmup_note(evidence),
+        *([_RANDOM] if asked.k and went["random_prompts"] else []),
         *served.notes,
         *_log_notes(asked, report, evidence),
     ]
