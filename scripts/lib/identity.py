@@ -13,7 +13,7 @@ from scripts.lib.launch import Container, Launch
 from scripts.lib.provision.recipes import recipe_of
 from scripts.lib.resolve import Resolved
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 """Version of the measurement protocol (phases, client, evidence). Raising it re-measures every cell."""
 
 IRRELEVANT_ENVIRONMENT = frozenset(

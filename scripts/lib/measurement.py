@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scripts.lib.client import RequestRecord
+from scripts.lib.client_answers import RequestRecord
 from scripts.lib.client_load import ClientLoad
 from scripts.lib.endpoint import Failure
 from scripts.lib.prompt_fit import ScenarioFit, off_target

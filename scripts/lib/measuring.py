@@ -16,7 +16,8 @@ from pathlib import Path
 
 from scripts.lib import deaths, probe, progress
 from scripts.lib.cell import Cell
-from scripts.lib.client import ClosedLoop, RequestRecord, Target
+from scripts.lib.client import ClosedLoop, Target
+from scripts.lib.client_answers import RequestRecord
 from scripts.lib.client_load import ClientLoad
 from scripts.lib.endpoint import (
     FAILED,

@@ -52,7 +52,7 @@ class Point:
         return TTFT_S + (TOKENS - 1) * self.step_s
 
 
-POINTS = (Point(1, 0.002, 20), Point(8, 0.004, 10), Point(64, 0.0032, 8))
+POINTS = (Point(1, 0.002, 20), Point(8, 0.004, 10), Point(64, 0.0028, 8))
 
 
 @dataclass(frozen=True)

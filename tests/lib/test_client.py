@@ -1,14 +1,12 @@
-"""The client against a server of known truth, and its event parser against every way of cutting the bytes."""
+"""The client against a server of known truth."""
 
 import asyncio
 import re
-from itertools import pairwise
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from scripts.lib.client import ClosedLoop, Target, events, run_phase
+from scripts.lib.client import ClosedLoop, Target, run_phase
 from scripts.lib.scenario import Request
 from tests.fake_server.acceptance import expected_accepted
 from tests.fake_server.running import serving
@@ -141,6 +139,49 @@ def test_a_refused_request_carries_the_servers_words(tmp_path):
     assert "The model `other` does not exist." in record.error["message"]
 
 
+def test_a_server_that_goes_away_without_an_answer_is_no_timeout(tmp_path):
+    fault = {"kind": "die_at_request", "how": "sigkill", "from_request": 2}
+    with serving(tmp_path, {"faults": [fault]}, "toy") as server:
+        records, _ = measure(server, 3, 1)
+    assert [record.error and record.error["type"] for record in records] == [None, "connection", "connection"]
+    assert "isconnected" in records[1].error["message"], "the transport's own words, not openai's 'timed out'"
+
+
+def test_all_requests_are_built_before_the_first_is_sent_and_leave_in_order(tmp_path):
+    class Watched(ClosedLoop):
+        def _depart(self, worker):
+            built.append([held.built.is_set() for held in self._held])
+            super()._depart(worker)
+
+    built = []
+    with serving(tmp_path, {"ttft_s": 0.01, "step_s": 0.001}, "toy") as server:
+        target = Target(f"http://127.0.0.1:{server.port}/v1", "toy", "none", 20.0, 5.0, True)
+        phase = Watched(target, "measure", requests(7), 3)
+        asyncio.run(phase.run())
+    starts = [record.start_s for record in phase.records()]
+    assert built[0] == [True] * 7
+    assert starts == sorted(starts)
+    assert phase.answered == 7
+
+
+def test_a_request_that_cannot_be_built_fails_alone(tmp_path):
+    first, second, third = requests(3)
+    second = replace(second, body=second.body | {"no_such_setting": 1})
+    with serving(tmp_path, {}, "toy") as server:
+        target = Target(f"http://127.0.0.1:{server.port}/v1", "toy", "none", 20.0, 5.0, True)
+        records, _ = asyncio.run(run_phase(target, "measure", (first, second, third), 1))
+    assert [record.error is None for record in records] == [True, False, True]
+    assert "no_such_setting" in records[1].error["message"]
+    assert records[0].end_s <= records[1].start_s <= records[2].start_s
+
+
+def test_the_total_limit_runs_from_a_request_s_own_start(tmp_path):
+    with serving(tmp_path, {"ttft_s": 0.5}, "toy") as server:
+        records, load = measure(server, 5, 1, tokens=1, request_s=2.0)
+    assert load.wall_s > 2.4
+    assert [record.error for record in records] == [None] * 5
+
+
 def test_no_requests_make_an_empty_phase(tmp_path):
     target = Target("http://127.0.0.1:1/v1", "toy", "none", 1.0, 1.0, True)
     records, load = asyncio.run(run_phase(target, "warmup", (), 4))
@@ -153,15 +194,3 @@ def test_the_total_limit_ends_an_endless_answer(tmp_path):
         (record,), load = measure(server, 1, 1, tokens=500, request_s=0.5)
     assert record.error["type"] == "timeout"
     assert 0.5 <= load.wall_s < 10, "the answer would take 25 s"
-
-
-STREAM = 'data: {"a": "ü"}\r\n\r\n: ping\n\ndata:{"b": 1}\n\ndata: [DONE]\n\n'.encode()
-
-
-@given(st.lists(st.integers(0, len(STREAM)), max_size=12))
-def test_events_do_not_depend_on_how_the_bytes_were_cut(cuts):
-    edges = [0, *sorted(cuts), len(STREAM)]
-    blocks = [(float(i), STREAM[a:b]) for i, (a, b) in enumerate(pairwise(edges))]
-    found = events(blocks)
-    assert [data for _, data in found] == ['{"a": "ü"}', '{"b": 1}', "[DONE]"]
-    assert [arrived for arrived, _ in found] == sorted(arrived for arrived, _ in found)
