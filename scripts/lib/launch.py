@@ -16,7 +16,8 @@ PORT = "{port}"
 
 @dataclass(frozen=True)
 class Container:
-    """How the docker launcher runs an image. `mounts` are `source:target[:options]`, `options` go to `docker run` verbatim."""
+    """How docker or apptainer runs an image. `mounts` are `source:target[:options]`, `options` go to `docker run` or
+    `apptainer exec` verbatim. apptainer uses the host's network and shared memory; any `gpus` are all that are visible."""
 
     image: str
     gpus: str | None = None
@@ -46,9 +47,9 @@ class DeviceRequest:
 
 @dataclass(frozen=True)
 class Launch:
-    """One server start. `argv` is the engine's command line (inside the container for docker) with PORT in place of the port.
+    """One server start. `argv` is the engine's command line (inside the container if there is one) with PORT for the port.
 
-    `engine_kind`: vllm | sglang. `launcher`: process | docker | external. For `external` argv is empty and `base_url` names
+    `engine_kind`: vllm | sglang. `launcher`: process | docker | apptainer | external. For `external` argv is empty and `base_url` names
     the running server, `log_file` optionally its log. Times in seconds.
     """
 
@@ -58,6 +59,8 @@ class Launch:
     environment: dict[str, str] = field(default_factory=dict)
     environment_names: tuple[str, ...] = ()
     container: Container | None = None
+    image_file: str | None = None
+    """The image as a file, for apptainer."""
     base_url: str | None = None
     log_file: str | None = None
     api_key_name: str | None = None

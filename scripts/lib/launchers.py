@@ -40,6 +40,9 @@ def command(
         return Command(
             docker_run(launch, port, inherited, cidfile, visible_devices), dict(inherited), cidfile
         )
+    if launch.launcher == "apptainer":
+        inside = apptainer_environment(launch, inherited, root, visible_devices)
+        return Command(apptainer_exec(launch, port), inside)
     raise ValueError(f"launcher {launch.launcher!r} starts no server")
 
 
@@ -50,7 +53,11 @@ def typed(launch: Launch, port: int = 8000) -> tuple[dict[str, str], tuple[str, 
     """
     named = dict.fromkeys(launch.environment_names, "")
     made = command(launch, port, named, "", "")
-    variables = {name: value for name, value in made.environment.items() if named.get(name) != value}
+    variables = {
+        name: value
+        for name, value in made.environment.items()
+        if named.get(name.removeprefix(_INTO_APPTAINER)) != value
+    }
     return dict(sorted(variables.items())), made.argv
 
 
@@ -86,6 +93,45 @@ def docker_run(
     arguments = _with_port(launch.argv, inside)
     argv += [*container.options, "--entrypoint", arguments[0], container.image, *arguments[1:]]
     return tuple(argv)
+
+
+_INTO_APPTAINER = "APPTAINERENV_"
+_OTHER_SETTINGS = ("APPTAINERENV_", "APPTAINER_BIND", "SINGULARITYENV_", "SINGULARITY_BIND")
+
+
+def apptainer_exec(launch: Launch, port: int) -> tuple[str, ...]:
+    """`apptainer exec ...`: the engine's own process under ours, in the host's network. No variable is an argument: see
+    apptainer_environment."""
+    container = launch.container
+    assert container is not None
+    assert launch.image_file is not None
+    argv = ["apptainer", "exec", "--cleanenv", "--writable-tmpfs"]
+    if container.gpus is not None:
+        argv.append("--nv")
+    for mount in container.mounts:
+        argv += ["--bind", os.path.expanduser(mount)]
+    return (*argv, *container.options, launch.image_file, *_with_port(launch.argv, port))
+
+
+def apptainer_environment(
+    launch: Launch, inherited: Mapping[str, str], root: str, visible_devices: str | None
+) -> dict[str, str]:
+    """The environment of apptainer itself, in which everything for the container has a prefix. --cleanenv keeps out the rest,
+    and python's packages in the user's home are not for the container's python."""
+    outside = {
+        name: value
+        for name, value in _inherited(launch, inherited, root).items()
+        if not name.startswith(_OTHER_SETTINGS)
+    }
+    given = {
+        name: inherited[name] for name in (*_passed_on(launch, inherited), *_GPU_CHOICE) if name in inherited
+    }
+    inside = {"PYTHONNOUSERSITE": "1"} | given | visible_environment(visible_devices) | launch.environment
+    return outside | {_INTO_APPTAINER + name: value for name, value in inside.items()}
+
+
+_GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""apptainer shows a container all devices of the host; which of them are ours the variable says there as well."""
 
 
 def _docker_gpus(container: Container, visible_devices: str | None) -> str | None:

@@ -82,6 +82,19 @@ class Engine:
     build: str | None
     log_interval_s: float
 
+    @property
+    def image_folder(self) -> str | None:
+        """Where the workflow puts the image that it pulls for apptainer; None where it pulls none."""
+        pulled = self.launcher == "apptainer" and self.container is not None and "://" in self.container.image
+        return f"resources/images/{self.name}" if pulled else None
+
+    @property
+    def image_file(self) -> str | None:
+        """The image as a file, for apptainer: the one that is pulled, or the one that is named."""
+        if self.launcher != "apptainer" or self.container is None:
+            return None
+        return f"{self.image_folder}/image.sif" if self.image_folder else self.container.image
+
 
 @dataclass(frozen=True)
 class Model:
@@ -172,12 +185,16 @@ def _part(cls: type[Part], name: str, source: tuple[Path, dict[str, Any]]) -> Pa
 
 def _check_launcher(data: Mapping[str, Any], source: str) -> None:
     launcher = data["launcher"]
-    wanted = {"process": ("command",), "docker": ("command", "container"), "external": ("base_url",)}[
-        launcher
-    ]
+    wanted = {
+        "process": ("command",),
+        "docker": ("command", "container"),
+        "apptainer": ("command", "container"),
+        "external": ("base_url",),
+    }[launcher]
     unused = {
         "process": ("container", "base_url"),
         "docker": ("base_url",),
+        "apptainer": ("base_url",),
         "external": ("command", "container"),
     }
     for key in wanted:
@@ -193,6 +210,9 @@ def _check_launcher(data: Mapping[str, Any], source: str) -> None:
             f"{source}: base_url: must be scheme, host, port and path alone, since it is written into evidence and tables; put a "
             "key or password into an environment variable and name that under api_key_name"
         )
+    for key in ("ipc", "network", "shm_size") if launcher == "apptainer" else ():
+        if data["container"][key]:
+            raise ConfigError(f"{source}: container.{key}: apptainer uses the host's; remove this key")
     if launcher != "external" and not any("{model}" in part for part in data["command"]):
         raise ConfigError(f"{source}: command: has no {{model}}; write it where the target's name belongs")
 

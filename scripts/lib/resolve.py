@@ -38,7 +38,8 @@ class Resolved:
         """Files that must exist before this server starts, without repeats."""
         drafter = self.drafter.needs if self.drafter else ()
         method = self.engine.method_needs.get(self.method.kind, ())
-        return tuple(dict.fromkeys((*self.engine.needs, *method, *self.model.needs, *drafter)))
+        image = (f"{self.engine.image_folder}/ready.json",) if self.engine.image_folder else ()
+        return tuple(dict.fromkeys((*self.engine.needs, *image, *method, *self.model.needs, *drafter)))
 
 
 def resolve(

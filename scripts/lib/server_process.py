@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -117,6 +118,15 @@ def image_identity(container_id: str) -> dict[str, str | None]:
     image = inspect("inspect", "--format", "{{.Image}}", container_id)
     digest = image and inspect("image", "inspect", "--format", "{{index .RepoDigests 0}}", image)
     return {"image_id": image, "image_digest": digest}
+
+
+def pulled_identity(image_file: str) -> dict[str, str | None]:
+    """The same of an image file: its digest as it was taken when the workflow pulled it, None for a file of the user's."""
+    try:
+        facts = json.loads(Path(image_file).with_name("ready.json").read_text(encoding="utf-8"))
+        return {"image_id": None, "image_digest": f"sha256:{facts['sha256']}"}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"image_id": None, "image_digest": None}
 
 
 class LogWatch:

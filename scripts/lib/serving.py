@@ -21,7 +21,7 @@ from scripts.lib.endpoint import FAILED, READY, RESTART_REQUEST, STARTING, STOPP
 from scripts.lib.first_answers import FirstAnswers
 from scripts.lib.launch import Launch
 from scripts.lib.provenance import built_facts
-from scripts.lib.server_process import LogWatch, ServerProcess, image_identity, last_words
+from scripts.lib.server_process import LogWatch, ServerProcess, image_identity, last_words, pulled_identity
 
 _POLL_S = 0.2
 _TELL_EVERY_S = 15.0
@@ -231,6 +231,8 @@ class Supervisor:
         }
         if self.server and self.server.container_id:
             facts |= {"container_id": self.server.container_id} | image_identity(self.server.container_id)
+        if self.launch.image_file:
+            facts |= pulled_identity(self.launch.image_file)
         self.endpoint = replace(self.endpoint, model=first.model, facts=facts)
         failure = self._gate(first)
         if failure is None:

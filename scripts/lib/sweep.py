@@ -187,6 +187,7 @@ class Sweep:
             environment={} if external else dict(sorted(KINDS[engine.kind].environment(resolved).items())),
             environment_names=engine.environment_names,
             container=engine.container,
+            image_file=engine.image_file,
             base_url=_api_url(engine.base_url),
             log_file=engine.log_file,
             api_key_name=engine.api_key_name,

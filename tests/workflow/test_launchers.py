@@ -103,6 +103,60 @@ def test_the_container_goes_when_serve_is_killed(project, docker):
     assert ["rm", "--force", "--volumes", "c0ffee"] in docker()
 
 
+# `pull` writes a file; `exec` runs the image's program in its own place with what the prefix lets in, as apptainer does.
+APPTAINER = """#!{python}
+import json, os, sys
+arguments = sys.argv[1:]
+with open({calls!r}, "a") as file:
+    file.write(json.dumps(arguments) + "\\n")
+if arguments[0] == "pull":
+    open(arguments[2], "w").write("layers")
+if arguments[0] == "exec":
+    image = next(i for i, part in enumerate(arguments) if part.endswith(".sif"))
+    inside = {{k[len("APPTAINERENV_"):]: v for k, v in os.environ.items() if k.startswith("APPTAINERENV_")}}
+    command = [{python!r}, "-S", "-E", {server!r}, *arguments[image + 2:]]
+    os.execve(command[0], command, inside | {{"MARKER": os.environ["MARKER"]}})
+"""
+
+
+@pytest.fixture
+def apptainer(project, monkeypatch):
+    folder, calls = project.folder / "bin", project.folder / "calls"
+    folder.mkdir()
+    text = APPTAINER.format(python=sys.executable, calls=str(calls), server=str(FAKE_SERVER))
+    (folder / "apptainer").write_text(text)
+    (folder / "apptainer").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("HF_TOKEN", "hf_not_to_be_seen")
+    project.engine(
+        launcher="apptainer",
+        command=["vllm", "serve", "{model}"],
+        container={"image": "docker://example/vllm:v1", "gpus": "all", "mounts": ["/tmp:/cache"]},
+        environment_names=["FAKE_SERVER_FILE", "HF_TOKEN"],
+    )
+    project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[1])
+    return lambda: [json.loads(line) for line in calls.read_text().splitlines()]
+
+
+def test_apptainer_pulls_once_runs_and_leaves_nothing(project, apptainer):
+    project.run()
+    project.save(concurrency=[1, 2])
+    project.run()
+    calls = apptainer()
+    assert [call[0] for call in calls] == ["pull", "exec", "exec"]
+    run = calls[1]
+    assert run == [
+        "exec", "--cleanenv", "--writable-tmpfs", "--nv", "--bind", "/tmp:/cache", "resources/images/fake/image.sif",
+        "vllm", "serve", "toy", "--max-model-len", "1024",
+        "--speculative-config", '{"method":"mtp","num_speculative_tokens":3}', "--host", "127.0.0.1", "--port", run[-1],
+    ]  # fmt: skip
+    assert project.cells()["status"].to_list() == ["measured"] * 2
+    assert project.cell("mtp", 1)["image_digest"].startswith("sha256:")
+    for path in project.folder.rglob("*"):
+        if path.is_file():
+            assert b"hf_not_to_be_seen" not in path.read_bytes(), path
+
+
 def test_an_external_server_is_measured_and_left_alone(project, tmp_path_factory):
     config = '{"method": "mtp", "num_speculative_tokens": 3}'
     folder = tmp_path_factory.mktemp("external")

