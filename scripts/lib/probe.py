@@ -68,6 +68,21 @@ def healthy(base_url: str, api_key: str | None = None, timeout_s: float = 5.0) -
     return True
 
 
+_VERSION_PAGES = ("/version", "/server_info", "/get_server_info")
+
+
+def engine_version(base_url: str, api_key: str | None = None) -> str | None:
+    """The release that a server says it is: vLLM has a page for it, SGLang tells it among its settings. None where it does not."""
+    for page in _VERSION_PAGES:
+        try:
+            told = json.loads(request(base_url.removesuffix("/v1") + page, api_key=api_key))
+        except (Unreachable, Refused, ValueError):
+            continue
+        if isinstance(told, dict) and isinstance(told.get("version"), str):
+            return told["version"]
+    return None
+
+
 def first_model(base_url: str, api_key: str | None = None) -> str:
     """The id of the first model listed. Raises Unreachable, Refused or ValueError."""
     listed = json.loads(request(base_url + "/models", api_key=api_key))

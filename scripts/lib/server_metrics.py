@@ -3,6 +3,7 @@ counters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,7 +42,9 @@ def server_metrics(
     reasons: dict[str, str] = {}
     _startup_by_client(evidence, values, reasons)
     _facts(report, values, reasons)
-    notes = _acceptance(evidence, report, counters, asked, values, reasons)
+    values["engine_version"] = (report and report.version) or evidence.manifest["server"].get("version")
+    notes = _other_version(evidence, values["engine_version"])
+    notes += _acceptance(evidence, report, counters, asked, values, reasons)
     return Served(values, reasons, notes)
 
 
@@ -53,13 +56,20 @@ def _startup_by_client(evidence: Evidence, values: dict, reasons: dict) -> None:
             reasons[name] = "this workflow did not start the server"
 
 
+def _other_version(evidence: Evidence, version: object) -> list[str]:
+    """A remark when the server is another release than its engine file says: rules about releases were asked of the wrong one."""
+    named = (evidence.manifest.get("identity") or {}).get("engine", {}).get("version")
+    if not named or not version or re.match(rf"{re.escape(named)}(?![0-9])", str(version)):
+        return []
+    return [f"the engine file says version {named}, the server says {version}: correct the file"]
+
+
 def _facts(report: LogReport | None, values: dict, reasons: dict) -> None:
     """Fill in what the start-up log says."""
     if report is None:
-        values |= dict.fromkeys((*_FROM_LOG, "engine_version"))
+        values |= dict.fromkeys(_FROM_LOG)
         reasons |= dict.fromkeys(_FROM_LOG, _NO_LOG)
         return
-    values["engine_version"] = report.version
     for name in _FROM_LOG:
         values[name] = report.get(name)
         if values[name] is None:

@@ -226,6 +226,7 @@ class Supervisor:
         ready_s = first.answered_s - self.began
         facts = self.endpoint.facts | {
             "base_url": self.endpoint.base_url,
+            "version": probe.engine_version(self.endpoint.base_url, self.api_key),
             "startup": {"health_s": round(health_s, 3), "ready_s": round(ready_s, 3)},
             "gate": dict(zip(gate.QUESTIONS, first.answers, strict=False)) if self.launch.gate else None,
         }

@@ -88,3 +88,19 @@ def test_without_a_log_its_facts_are_absent(tmp_path: Path) -> None:
     assert record["kv_cache_tokens"] is None
     assert absent(record)["kv_cache_tokens"] == "there is no server log"
     assert record["log"] is None
+
+
+def test_the_release_is_the_server_s_own_word_where_the_log_has_none(tmp_path: Path) -> None:
+    served = {"server": {"argv": ["python", "-m", "sglang.launch_server"], "version": "0.5.15"}}
+    record = record_of(tmp_path, Truth(log=False, extra=served))
+    assert record["engine_version"] == "0.5.15"
+
+
+@pytest.mark.parametrize(
+    ("named", "remarked"), [("0.27.1", False), ("0.27", False), ("0.27.10", True), (None, False)]
+)
+def test_another_release_than_the_engine_file_names_is_remarked(
+    tmp_path: Path, named: str | None, remarked: bool
+) -> None:
+    record = record_of(tmp_path, Truth(extra={"identity": {"engine": {"version": named}}}))
+    assert any("the engine file says version" in note for note in record["notes"]) is remarked

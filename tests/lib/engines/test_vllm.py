@@ -5,10 +5,13 @@ import shlex
 
 import pytest
 
-from scripts.lib.config import REPOSITORY
+from scripts.lib.config import REPOSITORY, read_yaml
 from scripts.lib.engines.vllm import argv
 from scripts.lib.launch import PORT, Container
+from scripts.lib.sweep import load_sweep
 from tests.planning import engine, hardware, model, resolved, study
+
+STUDIES = REPOSITORY / "tests/data/studies"
 
 
 def flags_of(words):
@@ -29,7 +32,7 @@ def speculative(words):
 
 
 def test_study_a_flag_for_flag():
-    lines = (REPOSITORY / "tests/data/studies/a.txt").read_text().splitlines()
+    lines = (STUDIES / "a.txt").read_text().splitlines()
     published = [shlex.split(line) for line in lines]
     sweep = study("a")
     planned = [shlex.split(sweep.launch(server).command_line(port=8000)) for server in sweep.servers]
@@ -37,6 +40,18 @@ def test_study_a_flag_for_flag():
     assert len(published) == len(planned) == 4
     for expected, words in zip(published, planned, strict=True):
         assert words[:3] == expected[:3]
+        own = {"--host": ["127.0.0.1"], "--port": ["8000"]}
+        assert flags_of(words[3:]) == flags_of(expected[3:]) | own
+
+
+@pytest.mark.parametrize("machine", ["h100", "h200"])
+def test_the_cookbook_s_flags_by_method(machine):
+    published = [shlex.split(line) for line in (STUDIES / "cookbook-h100.txt").read_text().splitlines()]
+    config = read_yaml(REPOSITORY / "config/studies/a.yaml") | {"hardware": [machine], "overrides": []}
+    config["method"] = [{"name": "none"}, {"name": "dspark", "k": [3]}]
+    sweep = load_sweep(config, [REPOSITORY / "config"])
+    planned = [shlex.split(sweep.launch(server).command_line(port=8000)) for server in sweep.servers]
+    for expected, words in zip(published, planned, strict=True):
         own = {"--host": ["127.0.0.1"], "--port": ["8000"]}
         assert flags_of(words[3:]) == flags_of(expected[3:]) | own
 
