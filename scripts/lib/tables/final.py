@@ -10,6 +10,7 @@ import polars as pl
 
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
 from scripts.lib.tables.cells import flat
+from scripts.lib.tables.energy import energy_table, energy_text
 from scripts.lib.tables.failures import counts_line, failures_text, incomplete, without_result
 from scripts.lib.tables.hardware import hardware_table, hardware_text
 from scripts.lib.tables.k_sweep import k_sweep_table, k_sweep_text
@@ -43,6 +44,7 @@ FINALS = {
     "kv_cache": Final("KV cache and memory", CELLS, kv_cache_table, kv_cache_text),
     "kv_requests": Final("KV cache of a request", CELLS, kv_requests_table, kv_requests_text),
     "startup": Final("Start-up time", CELLS, startup_table, startup_text),
+    "energy": Final("Energy, power and memory of the GPUs", POINTS, energy_table, energy_text),
     "hardware": Final("Machines side by side", POINTS, hardware_table, hardware_text),
     "validity": Final("Validity", CELLS, validity_table, validity_text),
 }

@@ -8,6 +8,7 @@ FINAL_TABLES = (
     "kv_cache",
     "kv_requests",
     "startup",
+    "energy",
     "hardware",
     "validity",
 )
