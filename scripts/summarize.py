@@ -11,11 +11,11 @@ from scripts.lib.tables.failures import closing_words
 from scripts.lib.tables.final import summary_lines
 
 
-def summarize(cells_path: Path, points_path: Path, summary: Path, allow_failures: bool) -> int:
+def summarize(cells_path: Path, points_path: Path, outputs: Path, summary: Path, allow_failures: bool) -> int:
     """Print the summary; returns 1 and leaves no file when cells failed or are mislabelled and that is not
     allowed."""
     cells = read_table(cells_path)
-    text = "\n".join(["", *summary_lines(cells, read_table(points_path))])
+    text = "\n".join(["", *summary_lines(cells, read_table(points_path), outputs=read_table(outputs))])
     print(text, flush=True)
     lost = closing_words(cells)
     if lost and not allow_failures:
@@ -31,6 +31,7 @@ if __name__ == "__main__":
             lambda: summarize(
                 Path(snakemake.input.cells),  # noqa: F821
                 Path(snakemake.input.points),  # noqa: F821
+                Path(snakemake.input.outputs),  # noqa: F821
                 Path(snakemake.output.summary),  # noqa: F821
                 snakemake.params.allow_failures,  # noqa: F821
             ),

@@ -7,6 +7,7 @@ differences of the two.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -33,8 +34,11 @@ class ProcessTimes:
 
 @dataclass(frozen=True)
 class Look:
-    """The machine at one moment. Times in CPU seconds since its start, over the processors this process may use."""
+    """The machine at one moment (`at_s`, of the monotonic clock). Times in CPU seconds since its start, over the processors
+    that this process may use.
+    """
 
+    at_s: float
     busy_s: float
     steal_s: float
     load_1m: float
@@ -43,7 +47,7 @@ class Look:
 
 def look() -> Look:
     """Read it now; takes some 30 microseconds a process. Raises OSError or psutil.Error where there is no /proc to read."""
-    per_cpu = psutil.cpu_times(percpu=True)
+    at_s, per_cpu = time.monotonic(), psutil.cpu_times(percpu=True)
     usable = os.sched_getaffinity(0)
     times = [cpu for number, cpu in enumerate(per_cpu) if number in usable] or per_cpu
     processes = {}
@@ -57,7 +61,7 @@ def look() -> Look:
                 cpu.children_user + cpu.children_system,
             )
     busy_s = sum(cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in times)
-    return Look(busy_s, sum(cpu.steal for cpu in times), os.getloadavg()[0], processes)
+    return Look(at_s, busy_s, sum(cpu.steal for cpu in times), os.getloadavg()[0], processes)
 
 
 def tree(processes: Mapping[Process, ProcessTimes], roots: Iterable[int]) -> frozenset[int]:
@@ -89,18 +93,18 @@ def _cgroup(pid: int) -> str:
 
 
 def host_state(
-    before: Look, after: Look, server: frozenset[int] | None, client: int, wall_s: float, cpus: int
+    before: Look, after: Look, server: frozenset[int] | None, client: int, cpus: int
 ) -> dict[str, object]:
     """Who used the processors between two looks, as the manifest keeps it. `server`: its pids, None for a server of which no
     process is known; then what is foreign cannot be told apart.
 
     busy_cpu_s        all processes, those included that came and went
     server_cpu_s      the server's, children that ended included; client_cpu_s this process's
-    foreign_cpu_s     the rest: of `cpus` processors over `wall_s` seconds it is foreign_cpu_share
+    foreign_cpu_s     the rest: of `cpus` processors over `wall_s`, the seconds between the looks, it is foreign_cpu_share
     steal_s           what the hypervisor kept from this machine
     foreign_processes the largest of them that could be seen: name, pid, cpu_s
     """
-    busy_s = after.busy_s - before.busy_s
+    wall_s, busy_s = after.at_s - before.at_s, after.busy_s - before.busy_s
     used = {
         key: times.own_s - (before.processes[key].own_s if key in before.processes else 0.0)
         for key, times in after.processes.items()

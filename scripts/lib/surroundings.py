@@ -6,7 +6,6 @@ Watching must never cost a measurement: what cannot be read is absent with its r
 from __future__ import annotations
 
 import os
-import time
 
 from scripts.lib import host
 from scripts.lib.endpoint import Endpoint
@@ -26,17 +25,15 @@ class Surroundings:
     def __enter__(self) -> Surroundings:
         self._before = self._look()
         self._gpus, self._why = self._watch()
-        self._began = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
-        wall_s = time.monotonic() - self._began
         after = self._look()
         if self._gpus:
             self._gpus.stop()
             self.samples = list(self._gpus.samples)
         self.device_watch = self._told_of_gpus()
-        self.host_state = self._told_of_host(after, wall_s)
+        self.host_state = self._told_of_host(after)
 
     def _look(self) -> host.Look | str:
         """The machine now, or why it cannot be looked at."""
@@ -83,13 +80,13 @@ class Surroundings:
             "asking_s": self._gpus.asking_s,
         }
 
-    def _told_of_host(self, after: host.Look | str, wall_s: float) -> dict[str, object]:
+    def _told_of_host(self, after: host.Look | str) -> dict[str, object]:
         for moment in (self._before, after):
             if isinstance(moment, str):
                 return {"absent": moment}
         server = self._server(self._before, after)
         cpus = len(os.sched_getaffinity(0))
-        state = host.host_state(self._before, after, server, os.getpid(), wall_s, cpus)
+        state = host.host_state(self._before, after, server, os.getpid(), cpus)
         absent = (
             None
             if server is not None

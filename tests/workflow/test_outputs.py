@@ -25,6 +25,7 @@ def test_a_method_that_answers_otherwise_is_found_and_the_others_are_not(project
     text = (project.folder / "results/tables/outputs.md").read_text()
     assert "WARNING: toy mtp k3, short at concurrency 1" in text
     assert "warning: toy mtp k3" in console
+    assert "1 of 3 points answer otherwise than `none` does" in console
     assert none["sample"] != mtp["sample"]
     assert none["sample"] in text
 
@@ -44,3 +45,4 @@ def test_sampled_answers_are_shown_but_not_compared(project):
     assert all("sampled at temperature 0.8" in reason for reason in rows["reason"])
     assert rows["sample"].null_count() == 0
     assert "warning: toy" not in console
+    assert "answer otherwise" not in console

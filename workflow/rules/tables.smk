@@ -1,4 +1,4 @@
-# REQUIRES  results/tables/{cells,points}.parquet (judge.smk)
+# REQUIRES  results/tables/{cells,points}.parquet (judge.smk), outputs.parquet (outputs.smk)
 # MAKES     results/tables/{throughput,latency,k_sweep,...}.{csv,md,parquet} (FINAL_TABLES) and failures.md
 #           results/summary.txt, printed; fails after everything else is built when cells failed
 
@@ -37,6 +37,7 @@ rule summarize:
     input:
         cells=f"{RESULTS}/tables/cells.parquet",
         points=f"{RESULTS}/tables/points.parquet",
+        outputs=f"{RESULTS}/tables/outputs.parquet",
         tables=rules.build_tables.output,
     output:
         summary=f"{RESULTS}/summary.txt",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from scripts.lib.cell import BASELINE
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
 from scripts.lib.tables.cells import flat
 from scripts.lib.tables.energy import energy_table, energy_text
@@ -17,6 +18,7 @@ from scripts.lib.tables.k_sweep import k_sweep_table, k_sweep_text
 from scripts.lib.tables.kv_cache import kv_cache_table, kv_cache_text
 from scripts.lib.tables.kv_requests import kv_requests_table, kv_requests_text
 from scripts.lib.tables.latency import latency_table, latency_text
+from scripts.lib.tables.outputs import warnings
 from scripts.lib.tables.startup import startup_table, startup_text
 from scripts.lib.tables.throughput import throughput_table, throughput_text
 from scripts.lib.tables.validity import validity_line, validity_table, validity_text
@@ -68,7 +70,12 @@ def _write(path: Path, title: str, lines: list[str]) -> None:
     path.write_text("\n".join([f"# {title}", "", *lines]) + "\n", encoding="utf-8")
 
 
-def summary_lines(cells: pl.DataFrame, points: pl.DataFrame, folder: str = "results/tables") -> list[str]:
+def summary_lines(
+    cells: pl.DataFrame,
+    points: pl.DataFrame,
+    folder: str = "results/tables",
+    outputs: pl.DataFrame | None = None,
+) -> list[str]:
     """What to print at the end of a run: the main table, then what is missing from it or doubtful and where to read
     on."""
     main = throughput_text(throughput_table(points))
@@ -80,6 +87,10 @@ def summary_lines(cells: pl.DataFrame, points: pl.DataFrame, folder: str = "resu
         lines.append(f"{doubts} Read {folder}/validity.md")
     if len(without_result(cells)):
         lines.append(f"{counts_line(cells)} Read {folder}/{FAILURES}.md")
+    if outputs is not None and (differing := len(warnings(outputs))):
+        lines.append(
+            f"{differing} of {len(outputs)} points answer otherwise than `{BASELINE}` does. Read {folder}/outputs.md"
+        )
     if partly:
         lines.append(
             f"{partly} of {len(cells)} cells lost some of their requests. Read {folder}/{FAILURES}.md"
