@@ -1,4 +1,5 @@
-"""Output that is no answer: empty, one word, one passage over and over, unreadable. Form only, never whether it is right.
+"""Output that is no answer: empty, wordless, one word, one passage over and over, unreadable. Form only, never whether it is
+right.
 
 Speculation makes such output fast (a repetition is easily guessed), so its speed says nothing about real answers.
 """
@@ -9,13 +10,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 
 from scripts.lib.words import words
 
 MIN_WORDS = 5
 """Shorter answers are too short to tell a repetition from an enumeration."""
 
+STUTTER = 0.4
+"""From this share on, words that repeat the one before are no language: reduplication stays far below, each word said twice
+(a draft kept and verified again) makes half."""
+
 _LOOP_WORDS = 40
+_LOOP_CHARACTERS = 20
 _LOOP_ROUNDS = 3
 _LONG = 60
 _BROKEN = "\ufffd"
@@ -43,11 +50,31 @@ def variety(said: Sequence[str]) -> float:
     return len(set(fours)) / len(fours) if fours else 1.0
 
 
+def stutter(said: Sequence[str]) -> float:
+    """Share of the words that are the same as the word before."""
+    return sum(a == b for a, b in pairwise(said)) / len(said) if said else 0.0
+
+
+def runs_on(text: str, share: float) -> bool:
+    """Whether `share` of a text is a loop of characters, spaces aside: `!!!!!!`, what a model says whose numbers have become NaN.
+    Punctuation is no word, so that the other measures do not see it.
+    """
+    characters = "".join(text.split())
+    looping = loop_share(characters)
+    return looping >= share and looping * len(characters) >= _LOOP_CHARACTERS
+
+
 def repeats(said: Sequence[str], share: float = 0.5) -> bool:
-    """Whether `share` (at least half) of an answer is a loop at its end, or one word, or variations of one passage."""
+    """Whether `share` (at least half) of an answer is a loop at its end, or one word, or variations of one passage, or whether
+    it stutters.
+    """
     if len(said) < MIN_WORDS:
         return False
-    if loop_share(said) >= share or max(Counter(said).values()) > share * len(said):
+    if (
+        loop_share(said) >= share
+        or max(Counter(said).values()) > share * len(said)
+        or stutter(said) >= STUTTER
+    ):
         return True
     return len(said) >= _LONG and variety(said) < 0.8 * (1 - share)
 
@@ -95,10 +122,13 @@ def objection(text: str, forced_length: bool) -> str | None:
     said = words(text)
     if not text.strip():
         return "empty"
+    share = 0.8 if forced_length else 0.5
+    if repeats(said, share) or runs_on(text, share):
+        return "a repetition"
+    if not said:
+        return "wordless"
     if len(said) == 1 and len(text.split()) == 1:
         return "one word"
-    if repeats(said, 0.8 if forced_length else 0.5):
-        return "a repetition"
     return "unreadable" if unreadable(text) else None
 
 

@@ -38,7 +38,7 @@ def objection(answer: str) -> str | None:
     said = words(answer)
     if not answer.strip():
         return "is empty"
-    if degenerate.repeats(said):
+    if degenerate.repeats(said) or degenerate.runs_on(answer, 0.5):
         return "repeats itself"
     if why := degenerate.unreadable(answer):
         return why

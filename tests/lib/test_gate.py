@@ -58,6 +58,8 @@ def test_sane_answers_pass(answers):
         ("a bridge a bridge a bridge a bridge", "repeats itself"),
         ("橋橋橋橋橋橋橋橋", "repeats itself"),
         ("!!!!!!!!!!!!", "has fewer than 3 different words"),
+        ("A bridge is for" + "!" * 30, "repeats itself"),
+        ("A bridge bridge is is for for crossing crossing", "repeats itself"),
         ("the bridge \ufffd\ufffd\ufffd is \ufffd for \ufffd", "broken or control characters"),
         ("㐁㐂㐃㐄 㐅㐆㐇", "hardly any text uses"),
         ("bridge мост 橋 สะพาน גשר يجري", "mixes scripts"),
