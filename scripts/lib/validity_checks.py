@@ -112,7 +112,7 @@ def prefix_hits(case: Case) -> str | None:
     """Prompts that the server had seen before. What all requests share is the head of the chat template."""
     row, limits = case.row, case.limits
     share = row["prefix_hit_share"]
-    if row["unique_prompts"] is False or share is None or share <= limits["max_prefix_hit_share"]:
+    if row["unique_prompts"] is not True or share is None or share <= limits["max_prefix_hit_share"]:
         return None
     length = case.share_of("prompt_tokens", "completed")
     if length is not None and share * length <= limits["prefix_head_tokens"]:
@@ -145,8 +145,9 @@ def too_fast(case: Case) -> str | None:
 
 
 def degenerate(case: Case) -> str | None:
+    """Answers that are none. With made-up acceptance nothing else is to be expected: drafts are kept unseen."""
     share = case.row["degenerate_share"]
-    if share is None or share <= case.limits["max_degenerate_share"]:
+    if case.row["synthetic"] or share is None or share <= case.limits["max_degenerate_share"]:
         return None
     return case.row["degenerate_words"] or f"{share:.0%} of the answers are no answers"
 

@@ -77,6 +77,14 @@ def test_a_check_fires_and_keeps_silent(name: str, bad: dict, good: dict) -> Non
     assert names(mtp(**good)) == []
 
 
+def test_made_up_acceptance_is_not_held_against_its_answers() -> None:
+    assert names(mtp(degenerate_share=1.0, synthetic=True)) == []
+
+
+def test_prompts_of_which_nothing_is_known_may_share_a_prefix() -> None:
+    assert names(mtp(requests=100, prompt_tokens=8000, prefix_hit_share=0.9)) == []
+
+
 def test_hits_on_the_chat_template_alone_are_no_hits() -> None:
     # 16 of 70 tokens in the cache: one block that every prompt begins with.
     shared = {"unique_prompts": True, "prefix_hit_share": 16 / 70, "requests": 100}

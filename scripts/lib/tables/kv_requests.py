@@ -85,6 +85,8 @@ def _taken(row: Mapping[str, object]) -> tuple[int | None, int | None, int | Non
 def kv_requests_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown."""
     lines = markdown.paragraph(f"{_CAPTION} {repeats_note(table, 'server')}")
+    if not table["pages"].count():
+        return [*lines, "", "No server's log states how many tokens a page holds."]
     for block, rows in blocks_of(table, (*CELL_BLOCK, "synthetic")):
         body = [_row(row) for row in rows.iter_rows(named=True)]
         length = rows["request_tokens"].max()

@@ -34,7 +34,8 @@ _COLUMNS = (
 _CAPTION = f"""Tokens per second at each concurrency c: of one request at c1 (mean over requests), of all
 requests together above. In brackets: ratio to `{BASELINE}` under the same conditions, {ABSENT} where there
 is none."""
-_INTERVAL = "After it the 95% interval of that ratio."
+_INTERVAL = f"""After it the 95% interval of that ratio. Noise: how far the repeats of `{BASELINE}` lie apart, (max - min) /
+median."""
 
 
 def throughput_table(points: pl.DataFrame) -> pl.DataFrame:
@@ -71,8 +72,10 @@ def _figure(row: Mapping[str, object] | None) -> str:
     if value is None:
         return status_words(row)
     text = METRICS[row["headline"]].text(value)
-    if row["method"] != BASELINE:
+    if row["method"] != BASELINE or row["synthetic"]:
         text += f" ({ratio_text(row)})"
+    elif row["noise_floor"] is not None:
+        text += f" (noise {row['noise_floor']:.1%})"
     return f"{text} {marks}" if (marks := figure_marks(row)) else text
 
 

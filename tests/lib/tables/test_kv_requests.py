@@ -51,10 +51,16 @@ def test_a_method_is_not_judged_by_shorter_answers_of_its_own() -> None:
 
 
 def test_what_no_log_told_is_absent() -> None:
-    records = [measured(cell(), 10.0), failed(cell("mtp", 1))]
+    records = [server("none", 0, 16, 900), failed(cell("mtp", 1))]
     assert [row[2:] for row in body(kv_requests_text(kv_requests_table(cells_table(records))))] == [
-        ["-"] * 5
-    ] * 2
+        ["16", "57", "912", "1.00", "-"],
+        ["-"] * 5,
+    ]
+
+
+def test_no_page_size_at_all_is_said_once() -> None:
+    lines = kv_requests_text(kv_requests_table(cells_table([measured(cell(), 10.0)])))
+    assert lines[-1] == "No server's log states how many tokens a page holds."
 
 
 @pytest.mark.parametrize("records", RECORDS.values(), ids=list(RECORDS))

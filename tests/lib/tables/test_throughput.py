@@ -82,7 +82,7 @@ def test_repeats_give_medians_and_ratios_paired_by_repeat() -> None:
         for r, value in enumerate(values, start=1)
     ]
     # Ratios by repeat: 2.0, 1.0, 1.5, whose geometric mean is 1.44.
-    assert [row[2] for row in rows_of(records)[2:]] == ["20.0", "20.0 (1.44x ±138%) ?"]
+    assert [row[2] for row in rows_of(records)[2:]] == ["20.0 (noise 150.0%)", "20.0 (1.44x ±138%) ?"]
     assert any("? unresolved" in line for line in text_of(records))
     assert any("Median of 3 repeats" in line for line in text_of(records))
 
