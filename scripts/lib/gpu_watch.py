@@ -6,7 +6,6 @@ long the asking took is kept (`asking_s`).
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from types import ModuleType
 
 PERIOD_S = 0.5
 
-BY_PROCESS, BY_VARIABLE, ALL = "its processes", "CUDA_VISIBLE_DEVICES", "all there are"
+BY_CLAIM, BY_PROCESS, BY_VARIABLE = "the boot's claim", "its processes", "CUDA_VISIBLE_DEVICES"
 """How it is known which GPUs are the server's."""
 
 _MIB = 2**20
@@ -26,21 +25,25 @@ class NoDevice(Exception):
 
 
 class GpuWatch:
-    """Samples of the GPUs that the server with these pids uses, from `start` to `stop`.
+    """Samples of the GPUs that a server uses, from `start` to `stop`. `server` are its pids, `claimed` the UUIDs of the GPUs
+    that its boot holds (none where that is not known), `environment` what it was started with.
 
     `samples` hold lists with one item per GPU: at_s (since the epoch), power_w, energy_j (a counter; only differences say
     something), memory_mib, sm_mhz, memory_mhz, utilization (percent), temperature_c, reasons (NVML's bit mask of what holds the
     clocks back). None for what the device does not tell.
     """
 
-    def __init__(self, server: frozenset[int], environment: Mapping[str, str]):
+    def __init__(self, server: frozenset[int], claimed: Sequence[str], environment: Mapping[str, str]):
         """Raises NoDevice."""
         self._nvml = _nvml()
         try:
-            self._select(server, environment)
+            self._select(server, claimed, environment)
         except self._nvml.NVMLError as error:
             self.close()
             raise NoDevice(f"NVML fails: {error}") from error
+        except NoDevice:
+            self.close()
+            raise
         self.samples: list[dict[str, object]] = []
         self.asking_s = 0.0
         self.broken: str | None = None
@@ -52,15 +55,17 @@ class GpuWatch:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._since_us = int(time.time() * 1e6)
 
-    def _select(self, server: frozenset[int], environment: Mapping[str, str]) -> None:
+    def _select(self, server: frozenset[int], claimed: Sequence[str], environment: Mapping[str, str]) -> None:
         nvml = self._nvml
         everything = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
         if not everything:
             raise NoDevice("NVML lists no GPU")
         running = [[process.pid for process in self._processes(handle)] for handle in everything]
         uuids = [self._ask(nvml.nvmlDeviceGetUUID, handle) for handle in everything]
-        visible = environment.get("CUDA_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES"))
-        chosen, self.selected_by = select(running, uuids, server, visible)
+        chosen, self.selected_by = select(
+            claimed, running, uuids, server, environment.get("CUDA_VISIBLE_DEVICES")
+        )
+        self._sees_server = any(server & set(running[index]) for index in chosen)
         self._server = server
         self._handles = [everything[index] for index in chosen]
         self.gpus = [self._describe(index, everything[index], uuids[index]) for index in chosen]
@@ -155,7 +160,7 @@ class GpuWatch:
         return found
 
     def _foreign(self) -> list[dict[str, object]] | None:
-        if self.selected_by != BY_PROCESS:
+        if not self._sees_server:
             return None
         found: dict[int, dict[str, object]] = {}
         for handle in self._handles:
@@ -192,22 +197,30 @@ def _nvml() -> ModuleType:
 
 
 def select(
-    running: Sequence[Sequence[int]], uuids: Sequence[str | None], server: frozenset[int], visible: str | None
+    claimed: Sequence[str],
+    running: Sequence[Sequence[int]],
+    uuids: Sequence[str | None],
+    server: frozenset[int],
+    visible: str | None,
 ) -> tuple[list[int], str]:
-    """Indices of the server's GPUs, and how that is known: where one of its processes runs, else those that
-    CUDA_VISIBLE_DEVICES names (by number or by the start of a UUID), else all.
+    """Indices of the server's GPUs, and how that is known: those with the `claimed` UUIDs; else where one of its processes
+    runs; else those that its CUDA_VISIBLE_DEVICES names (by number or by the start of a UUID).
+
+    Raises NoDevice when nothing tells: figures of other servers' GPUs would be worse than none.
     """
+    ours = [index for index, uuid in enumerate(uuids) if uuid in claimed]
+    if ours:
+        return ours, BY_CLAIM
     at_home = [index for index, pids in enumerate(running) if server & set(pids)]
     if at_home:
         return at_home, BY_PROCESS
-    if visible:
-        names = [name.strip() for name in visible.split(",")]
-        named = [
-            index
-            for index, uuid in enumerate(uuids)
-            if str(index) in names
-            or any(name.startswith("GPU-") and (uuid or "").startswith(name) for name in names)
-        ]
-        if named:
-            return named, BY_VARIABLE
-    return list(range(len(uuids))), ALL
+    names = [name.strip() for name in (visible or "").split(",")]
+    named = [
+        index
+        for index, uuid in enumerate(uuids)
+        if str(index) in names
+        or any(name.startswith("GPU-") and (uuid or "").startswith(name) for name in names)
+    ]
+    if not named:
+        raise NoDevice("none of the GPUs here is known to be the server's")
+    return named, BY_VARIABLE

@@ -47,7 +47,9 @@ class Surroundings:
         if server is None:
             return None, "the server was not started here: which GPUs are its own is not known"
         try:
-            watch = GpuWatch(server, self._endpoint.facts.get("environment", {}))
+            facts = self._endpoint.facts
+            claimed = [gpu["uuid"] for gpu in facts.get("gpus", ())]
+            watch = GpuWatch(server, claimed, facts.get("environment", {}))
             watch.start()
             return watch, None
         except NoDevice as error:

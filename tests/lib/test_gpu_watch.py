@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lib.gpu_watch import ALL, BY_PROCESS, BY_VARIABLE, GpuWatch, NoDevice, select
+from scripts.lib.gpu_watch import BY_CLAIM, BY_PROCESS, BY_VARIABLE, GpuWatch, NoDevice, select
 
 STAND_IN = Path(__file__).parents[1] / "fake_nvml"
 H200 = {
@@ -52,8 +52,8 @@ def nvml(tmp_path, monkeypatch):
     sys.modules.pop("pynvml", None)
 
 
-def watched(server=SERVER, environment=None):
-    watch = GpuWatch(server, environment or {})
+def watched(server=SERVER, claimed=(), environment=None):
+    watch = GpuWatch(server, claimed, environment or {})
     watch.start()
     watch.stop()
     return watch
@@ -98,7 +98,7 @@ def test_an_old_driver_tells_by_the_older_name_what_holds_the_clocks_back(nvml):
 def test_samples_go_on_while_the_window_is_open(nvml, monkeypatch):
     monkeypatch.setattr("scripts.lib.gpu_watch.PERIOD_S", 0.01)
     nvml(H200)
-    watch = GpuWatch(SERVER, {})
+    watch = GpuWatch(SERVER, (), {})
     watch.start()
     until = time.monotonic() + 20
     while len(watch.samples) < 5 and time.monotonic() < until:
@@ -121,8 +121,8 @@ def test_others_on_the_servers_gpu_are_told(nvml):
 
 def test_others_are_unknown_where_the_server_itself_is_not_seen(nvml):
     nvml(H200 | {"processes": [[1, 118000]]})
-    watch = watched()
-    assert watch.selected_by == ALL
+    watch = watched(claimed=["GPU-aaaa"])
+    assert watch.selected_by == BY_CLAIM
     assert watch.foreign is None
 
 
@@ -138,23 +138,24 @@ def test_only_the_servers_gpus_are_watched(nvml):
     [
         ({"driver": False}, "no NVIDIA driver answers on this machine"),
         ({}, "NVML lists no GPU"),
+        ({"gpu": H200 | {"processes": []}}, "none of the GPUs here is known to be the server's"),
     ],
 )
 def test_without_a_device_the_reason_is_said(nvml, told, why):
-    nvml(**told)
+    nvml(*([told.pop("gpu")] if "gpu" in told else []), **told)
     with pytest.raises(NoDevice, match=why):
-        GpuWatch(SERVER, {})
+        GpuWatch(SERVER, (), {})
 
 
 def test_without_the_package_the_reason_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(NoDevice, match="nvidia-ml-py is not installed"):
-        GpuWatch(SERVER, {})
+        GpuWatch(SERVER, (), {})
 
 
 def test_a_watch_that_breaks_says_so_and_keeps_what_it_had(nvml, monkeypatch):
     nvml(H200)
-    watch = GpuWatch(SERVER, {})
+    watch = GpuWatch(SERVER, (), {})
     monkeypatch.setattr(watch, "_read", lambda handle: 1 / 0)
     watch.start()
     watch.stop()
@@ -163,15 +164,21 @@ def test_a_watch_that_breaks_says_so_and_keeps_what_it_had(nvml, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("running", "visible", "chosen", "by"),
+    ("claimed", "running", "visible", "chosen", "by"),
     [
-        ([[100], [], [99]], "1", [0, 2], BY_PROCESS),
-        ([[], [], []], "1,2", [1, 2], BY_VARIABLE),
-        ([[5], [], []], "GPU-c", [2], BY_VARIABLE),
-        ([[], [], []], "MIG-1234", [0, 1, 2], ALL),
-        ([[], [], []], None, [0, 1, 2], ALL),
-        ([[], [], []], "", [0, 1, 2], ALL),
+        (["GPU-b"], [[100], [], []], "0", [1], BY_CLAIM),
+        (["GPU-a", "GPU-c"], [[], [], []], None, [0, 2], BY_CLAIM),
+        (["GPU-elsewhere"], [[], [], [99]], None, [2], BY_PROCESS),
+        ([], [[100], [], [99]], "1", [0, 2], BY_PROCESS),
+        ([], [[], [], []], "1,2", [1, 2], BY_VARIABLE),
+        ([], [[5], [], []], "GPU-c", [2], BY_VARIABLE),
     ],
 )
-def test_which_gpus_are_the_servers(running, visible, chosen, by):
-    assert select(running, ["GPU-a", "GPU-b", "GPU-c"], SERVER, visible) == (chosen, by)
+def test_which_gpus_are_the_servers(claimed, running, visible, chosen, by):
+    assert select(claimed, running, ["GPU-a", "GPU-b", "GPU-c"], SERVER, visible) == (chosen, by)
+
+
+@pytest.mark.parametrize("visible", [None, "", "MIG-1234", "7"])
+def test_gpus_of_nobody_known_are_not_taken_for_the_servers(visible):
+    with pytest.raises(NoDevice):
+        select([], [[5], [], []], ["GPU-a", "GPU-b", "GPU-c"], SERVER, visible)

@@ -102,6 +102,21 @@ def test_the_gpu_on_which_the_servers_child_runs_is_watched(server, gpus):
     json.dumps([around.device_watch, around.samples])
 
 
+def test_the_gpus_that_the_boot_holds_are_the_servers_though_the_driver_hides_its_processes(server, gpus):
+    gpus({"uuid": "GPU-a", "power_w": 50.0}, {"uuid": "GPU-b", "power_w": 400.0})
+    with Surroundings(endpoint(server, gpus=[{"index": "1", "uuid": "GPU-b", "name": "H200"}])) as around:
+        pass
+    assert [gpu["uuid"] for gpu in around.device_watch["gpus"]] == ["GPU-b"]
+    assert around.device_watch["foreign_processes"] is None
+
+
+def test_a_server_on_the_cpu_has_no_gpu_though_there_is_one(server, gpus):
+    gpus({"uuid": "GPU-a", "power_w": 50.0, "processes": []})
+    with Surroundings(endpoint(server, gpus=[])) as around:
+        pass
+    assert "none of the GPUs here is known to be the server's" in around.device_watch["absent"]
+
+
 def test_a_server_of_somebody_else_is_not_told_from_the_rest(server, gpus):
     gpus({"uuid": "GPU-a", "power_w": 50.0, "processes": []})
     with Surroundings(Endpoint(READY, "boot", supervisor_pid=server.pid)) as around:

@@ -23,6 +23,7 @@ def test_energy_and_load_reach_the_table(project, tmp_path, monkeypatch):
     (tmp_path / "nvml.json").write_text(json.dumps({"gpus": [gpu]}))
     monkeypatch.setenv("FAKE_NVML_FILE", str(tmp_path / "nvml.json"))
     monkeypatch.setenv("PYTHONPATH", str(STAND_IN))
+    project.engine(environment={"VLLM_LOG_STATS_INTERVAL": "0.2", "CUDA_VISIBLE_DEVICES": "0"})
     project.run("--config", "concurrency=[1]")
     row = project.cell("none", 1)
     assert row["gpu_power_mean_w"] == pytest.approx(500)
