@@ -23,6 +23,7 @@ from scripts.lib.logs.registry import FACTS
 from scripts.lib.logs.rules import Rule, by_first_character, prefilter
 from scripts.lib.logs.samples import Samples
 from scripts.lib.logs.tracebacks import TracebackCollector
+from scripts.lib.logs.usual import UsualReader
 
 _MAX_OBSERVATIONS = 2048
 _MAX_NOTICES = 5000
@@ -65,6 +66,7 @@ class Collector:
         self.generation: str | None = None
         self.observations: dict[str, list[Observation]] = defaultdict(list)
         self.samples = Samples()
+        self.usual = UsualReader(self.samples)
         self.notices: list[Notice] = []
         self.memory_steps: list[MemoryStep] = []
         self.config: dict[str, str] = {}

@@ -64,13 +64,13 @@ _RAY_REPEAT = re.compile(r"\s*\[repeated (\d{1,6})x across cluster\](?: \(Ray de
 
 _OTHER_HEADS = ((_UVICORN_HEAD, "uvicorn"), (_GLOG_HEAD, "glog"), (_LOGGING_HEAD, "logging"))
 # What formatters and collectors call the parts of a record.
-_BODY_KEYS = ("message", "msg", "log", "event", "MESSAGE")
+JSON_BODY = ("message", "msg", "log", "event", "MESSAGE")
 _LEVEL_KEYS = ("levelname", "level", "severity")
-_STAMP_KEYS = ("asctime", "timestamp", "time", "ts")
+JSON_STAMP = ("asctime", "timestamp", "time", "ts")
 _SOURCE_KEYS = ("filename", "name", "logger")
-_PROCESS_KEYS = ("processName", "process_name")
+JSON_PROCESS = ("processName", "process_name")
 _PID_KEYS = ("process", "pid")
-_TRACE_KEYS = ("exc_info", "exc_text", "exception", "traceback", "stack_info")
+JSON_TRACE = ("exc_info", "exc_text", "exception", "traceback", "stack_info")
 
 # A record that another process's unfinished line swallowed; only known process names, since prompts quote
 # anything.
@@ -236,16 +236,16 @@ class _Physical:
             record = json.loads(text)
         except (ValueError, RecursionError):
             return None
-        body = _first(record, _BODY_KEYS) if isinstance(record, dict) else None
+        body = first_text(record, JSON_BODY) if isinstance(record, dict) else None
         if body is None:
             return None
-        level = _first(record, _LEVEL_KEYS)
+        level = first_text(record, _LEVEL_KEYS)
         level = level.upper() if level and level.isalpha() else None
-        stamp, source = _first(record, _STAMP_KEYS), _first(record, _SOURCE_KEYS)
-        process = _first(record, _PROCESS_KEYS) or process
-        digits = _first(record, _PID_KEYS)
+        stamp, source = first_text(record, JSON_STAMP), first_text(record, _SOURCE_KEYS)
+        process = first_text(record, JSON_PROCESS) or process
+        digits = first_text(record, _PID_KEYS)
         pid = int(digits) if digits and digits.isdecimal() and len(digits) <= 10 else pid
-        trace = _first(record, _TRACE_KEYS)
+        trace = first_text(record, JSON_TRACE)
         body = f"{body}\n{trace}" if trace else body
         lines: list[Line] = []
         for part in body.splitlines() or [""]:
@@ -261,7 +261,8 @@ class _Physical:
         return lines
 
 
-def _first(record: dict, keys: tuple[str, ...]) -> str | None:
+def first_text(record: dict, keys: tuple[str, ...]) -> str | None:
+    """The first of keys that holds text or a number, as text; None if none does."""
     for key in keys:
         value = record.get(key)
         if value.__class__ is str:

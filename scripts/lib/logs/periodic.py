@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from scripts.lib.logs.fields import INTEGER, NUMBER, NUMBER_OR_NAN, number
 
@@ -84,10 +85,15 @@ def parse_sglang_batch(message: str) -> tuple[str, tuple[float, ...], float, flo
             return None
         values = (found["running"], found["waiting"], NAN, usage, NAN, found["generation"], NAN, NAN)
         return "decode", values, found["length"], found["rate"]
-    total = found["new"] + found["cached"]
-    hit = 100 * found["cached"] / total if total > 0 else NAN
+    hit = prefix_hit(found["new"], found["cached"])
     values = (found["running"], found["waiting"], NAN, usage, found["prompt"], NAN, hit, NAN)
     return "prefill", values, NAN, NAN
+
+
+def prefix_hit(new: float, cached: float) -> float:
+    """Share of a prefill batch's tokens that came from the prefix cache, in percent; NaN for an empty one."""
+    total = new + cached
+    return 100 * cached / total if total > 0 else NAN
 
 
 def count_drafts(accepted: float, drafted: float, mean: float, k: int | None, fixed_k: bool) -> float:
@@ -106,49 +112,73 @@ def count_drafts(accepted: float, drafted: float, mean: float, k: int | None, fi
     return full if fixed_k else NAN
 
 
-def parse_v0(message: str, configured_k: int | None) -> tuple[str, tuple[float, ...]] | None:
-    """Dialects a and b: (dialect, SpecSample's eight numbers)."""
+def parse_v0(message: str) -> list[float | None] | None:
+    """Dialects a and b: rate, efficiency, k, accepted, drafted, emitted as printed, None for what is not."""
     found = _V0.search(message)
-    if found is None:
-        return None
-    accepted, drafted = number(found["accepted"]), number(found["drafted"])
-    if found["efficiency"] is None:
+    return None if found is None else [text and number(text) for text in found.groups()]
+
+
+def v0_sample(values: Sequence[float | None], configured_k: int | None) -> tuple[str, tuple[float, ...]]:
+    """(dialect, SpecSample's eight numbers) from what parse_v0 gives."""
+    rate, efficiency, k, accepted, drafted, emitted = values
+    if efficiency is None:
         k = configured_k or NAN
         drafts = drafted / k
         mean = 1 + accepted / drafts if drafts > 0 else NAN
-        return "b", (accepted, drafted, drafts, NAN, mean, number(found["rate"]), k, 0.0)
-    k = number(found["k"])
-    efficiency = number(found["efficiency"])
-    emitted = number(found["emitted"]) if found["emitted"] else NAN
+        return "b", (accepted, drafted, drafts, NAN, mean, rate, k, 0.0)
     drafts = drafted / k if k else NAN
     # V0 counts tokens accepted behind a rejection, so only the efficiency tells how many were emitted per
     # step.
-    return "a", (accepted, drafted, drafts, emitted, efficiency * (k + 1), number(found["rate"]), k, 1.0)
+    emitted = NAN if emitted is None else emitted
+    return "a", (accepted, drafted, drafts, emitted, efficiency * (k + 1), rate, k, 1.0)
 
 
-def parse_v1(
-    message: str, configured_k: int | None, fixed_k: bool, before_0_9: bool | None
-) -> tuple[str, tuple[float, ...], Sequence[float]] | None:
-    """Dialects c, d1, d2 and e: (dialect, SpecSample's eight numbers, acceptance by position)."""
+class Printed(NamedTuple):
+    """What a line of dialects c to e prints; mean is None where it has none, rate a fraction; modern: with the words of e."""
+
+    accepted: float
+    drafted: float
+    mean: float | None
+    rate: float
+    positions: Sequence[float]
+    modern: bool
+
+
+def parse_v1(message: str) -> Printed | None:
+    """Dialects c, d1, d2 and e."""
     tokens = _TOKENS.search(message)
     if tokens is None:
         return None
-    accepted, drafted = number(tokens[1]), number(tokens[2])
     found = _POSITIONS.search(message)
     positions = [number(part) for part in found[1].split(", ")] if found else []
-    rate = _find(_RATE, message) / 100
-    mean = _find(_MEAN, message)
+    mean = _MEAN.search(message)
+    return Printed(
+        accepted=number(tokens[1]),
+        drafted=number(tokens[2]),
+        mean=None if mean is None else number(mean[1]),
+        rate=_find(_RATE, message) / 100,
+        positions=positions,
+        modern="Accepted throughput" in message or "Avg Draft acceptance rate" in message,
+    )
+
+
+def v1_sample(
+    printed: Printed, configured_k: int | None, fixed_k: bool, before_0_9: bool | None
+) -> tuple[str, tuple[float, ...]]:
+    """(dialect, SpecSample's eight numbers)."""
+    accepted, drafted, mean, rate, positions, modern = printed
     k = len(positions) or configured_k
-    if mean != mean and not _MEAN.search(message):
+    if mean is None:
         drafts = drafted / k if k and drafted else NAN
         mean = 1 + accepted / drafts if drafts > 0 else NAN
-        return "c", (accepted, drafted, drafts, NAN, mean, rate, k or NAN, 0.0), positions
-    modern = "Accepted throughput" in message or "Avg Draft acceptance rate" in message
-    dialect = "e" if modern or (not found and before_0_9 is None) else _d1_or_d2(mean, positions, before_0_9)
+        return "c", (accepted, drafted, drafts, NAN, mean, rate, k or NAN, 0.0)
+    dialect = (
+        "e" if modern or (not positions and before_0_9 is None) else _d1_or_d2(mean, positions, before_0_9)
+    )
     if dialect == "d1":
         mean += 1
     drafts = count_drafts(accepted, drafted, mean, k, fixed_k)
-    return dialect, (accepted, drafted, drafts, NAN, mean, rate, k or NAN, 0.0), positions
+    return dialect, (accepted, drafted, drafts, NAN, mean, rate, k or NAN, 0.0)
 
 
 def _d1_or_d2(mean: float, positions: Sequence[float], before_0_9: bool | None) -> str:
@@ -161,53 +191,3 @@ def _d1_or_d2(mean: float, positions: Sequence[float], before_0_9: bool | None) 
     ):
         return "d1" if abs(mean - total) < abs(mean - 1 - total) else "d2"
     return "d1" if before_0_9 else "d2"
-
-
-# The two lines that fill long logs, in the form current vLLM prints them without outer layers; anything else
-# takes the general way. Tests hold both ways to the same result.
-_B = r"\d{1,15}(?:\.\d{1,9})?"
-USUAL = re.compile(
-    (
-        r"(?:\((?P<proc>\w+) pid=\d+\) )?INFO (?P<ts>\d\d-\d\d \d\d:\d\d:\d\d) \[\w+\.py:\d+\] "
-        rf"(?:Engine (?P<engine>\d+): Avg prompt throughput: ({_B}) tokens/s, Avg generation throughput: "
-        rf"({_B}) tokens/s, "
-        rf"Running: (\d{{1,9}}) reqs, Waiting: (\d{{1,9}}) reqs, GPU KV cache usage: ({_B})%"
-        rf"(?:, Prefix cache hit rate: ({_B})%)?"
-        rf"|SpecDecoding metrics: Mean acceptance length: ({_B}), Accepted throughput: {_B} tokens/s, "
-        rf"Drafted throughput: {_B} tokens/s, Accepted: (\d{{1,15}}) tokens, Drafted: (\d{{1,15}}) tokens, "
-        rf"Per-position acceptance rate: ({_B}(?:, {_B})*), Avg Draft acceptance rate: ({_B})%)(?=\n|\Z)"
-    ).encode()
-)
-USUAL_BATCH = re.compile(
-    (
-        r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z_]+\d+)*)\] Decode batch, #running-req: (\d{1,9}), "
-        r"#token: \d+, "
-        rf"token usage: ({_B})(?:, accept len: ({_B}), accept rate: ({_B}))?, cuda graph: \w+, "
-        rf"gen throughput \(token/s\): ({_B}), #queue-req: (\d{{1,9}})(?=\n|\Z)"
-    ).encode()
-)
-
-
-def usual_stats(groups: Sequence[bytes]) -> tuple[float, ...]:
-    """Interval's eight numbers from the groups of a match of USUAL."""
-    prompt, generation, running, waiting, usage, hit = groups[3:9]
-    return (
-        float(running),
-        float(waiting),
-        NAN,
-        float(usage),
-        float(prompt),
-        float(generation),
-        NAN if hit is None else float(hit),
-        NAN,
-    )
-
-
-def usual_speculation(groups: Sequence[bytes], fixed_k: bool) -> tuple[tuple[float, ...], list[float]]:
-    """SpecSample's eight numbers and the acceptance by position from the groups of a match of USUAL
-    (dialect e)."""
-    by_position = list(map(float, groups[12].split(b", ")))
-    k = len(by_position)
-    accepted, drafted, mean = float(groups[10]), float(groups[11]), float(groups[9])
-    drafts = count_drafts(accepted, drafted, mean, k, fixed_k)
-    return (accepted, drafted, drafts, NAN, mean, float(groups[13]) / 100, k, 0.0), by_position

@@ -9,17 +9,16 @@ are cut.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from scripts.lib.logs.collect import PREFILTER, Collector
 from scripts.lib.logs.incidents import FATAL_LITERALS
-from scripts.lib.logs.normalise import MAX_LINE_BYTES, OUTER_BYTES, without_colours
-from scripts.lib.logs.periodic import USUAL, USUAL_BATCH
+from scripts.lib.logs.normalise import MAX_LINE_BYTES, without_colours
 
 START_BYTES = 2 << 20
 _HOLD_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 16
 
 
 class Scanner:
@@ -77,14 +76,16 @@ class Scanner:
     def _scan(self, data: bytes) -> None:
         """Whole lines; those that begin in the first START_BYTES are looked at with the more patient
         prefilter."""
-        room = START_BYTES - self._offset
-        if room >= len(data) or room <= 0:
-            self._scan_part(data, room > 0)
-            return
-        breaks = [at for at in (data.find(b"\n", room - 1), data.find(b"\r", room - 1)) if at >= 0]
-        cut = min(breaks) + 1 if breaks else len(data)
-        self._scan_part(data[:cut], True)
-        self._scan_part(data[cut:], False)
+        at = 0
+        while at < len(data):
+            room = START_BYTES - self._offset
+            size = min(room, _BLOCK_BYTES) if room > 0 else _BLOCK_BYTES
+            cut = data.find(b"\n", at + size - 1) + 1 or len(data)
+            carriage = data.find(b"\r", at + size - 1, cut)
+            if carriage >= 0 and carriage + 2 < cut:
+                cut = carriage + 1
+            self._scan_part(data[at:cut], room > 0)
+            at = cut
 
     def _scan_part(self, data: bytes, patient: bool) -> None:
         clean = without_colours(data)
@@ -98,11 +99,17 @@ class Scanner:
     def _scan_lines(self, data: bytes, starts: _Starts | None, patient: bool) -> None:
         # The prefilter looks at the byte before an opening, so the first line needs one too.
         text = b"\n" + data
+        collector, base, number = self.collector, self._offset - 1, self._number
+        counted, at, end, next_hit = 1, 1, len(text), 0
+        every_line = collector.open
+        if not every_line:
+            # Most blocks of a long log hold nothing but usual lines, and need no prefilter.
+            at, lines = self._take_usual(text, at, number, starts)
+            number, counted = number + lines, at
+        if at >= end:
+            return
         hits = _hits(text, patient)
         carriages = b"\r" in text
-        collector, base, number = self.collector, self._offset - 1, self._number - 1
-        counted, at, end, next_hit = 0, 1, len(text), 0
-        every_line = collector.open
         while at < end:
             start = at
             if not every_line:
@@ -137,17 +144,13 @@ class Scanner:
         Returns where that one starts and how many lines were read; all of them end in a newline or with the
         text.
         """
-        samples, base, lines = self.collector.samples, self._offset - 1, 0
+        read, base, lines = self.collector.usual.read, self._offset - 1, 0
         while True:
-            found = usual(text, start)
-            if found is None:
-                return start, lines
             offset = base + start if starts is None else self._offset + starts.original(start - 1)
-            if found.re is USUAL:
-                samples.take_usual(found, offset, number + lines)
-            else:
-                samples.take_usual_batch(found, offset, number + lines)
-            start = found.end() + 1
+            end = read(text, start, offset, number + lines)
+            if end < 0:
+                return start, lines
+            start = end + 1
             lines += 1
 
     def _handle(self, raw: bytes, offset: int, number: int, patient: bool) -> None:
@@ -168,18 +171,6 @@ class _Starts:
     def original(self, start: int) -> int:
         """Offset in data of the line that begins at start in the cleaned data."""
         return self._before[bisect_right(self._after, start) - 1]
-
-
-def usual(text: bytes, start: int) -> re.Match[bytes] | None:
-    """A match of USUAL or USUAL_BATCH for the line at start, behind outer layers if it has any."""
-    found = (USUAL_BATCH if text.startswith(b"[20", start) else USUAL).match(text, start)
-    if found is not None or text[start : start + 1] in (b"(", b"I"):
-        return found
-    outer = OUTER_BYTES.match(text, start)
-    if outer is None or outer.end() == start:
-        return None
-    start = outer.end()
-    return (USUAL_BATCH if text.startswith(b"[20", start) else USUAL).match(text, start)
 
 
 def _hits(text: bytes, patient: bool) -> list[int]:

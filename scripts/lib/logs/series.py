@@ -85,6 +85,7 @@ class _Series:
 
     def __init__(self) -> None:
         self._rows = bytearray()
+        self._pack = self.row.pack
         self._labels: dict[tuple[str | None, str | None, str], int] = {}
         self._label_list: list[tuple[str | None, str | None, str]] = []
 
@@ -122,7 +123,7 @@ class IntervalSeries(_Series, Sequence):
     def add(self, offset: int, line: int, stamp: bytes, label: int, values: tuple[float, ...]) -> None:
         """label: label_id of (process, engine, kind); values: the eight numbers of Interval in order, NaN
         for absent."""
-        self._rows += self.row.pack(offset, stamp, line, label, *values)
+        self._rows += self._pack(offset, stamp, line, label, *values)
 
     def __getitem__(self, index):
         if isinstance(index, slice):
@@ -190,7 +191,7 @@ class SpeculationSeries(_Series, Sequence):
         """label: label_id of (process, engine, dialect); values: accepted, drafted, drafts, emitted,
         mean_length, printed_rate, k, cumulative (1 or 0), NaN for absent."""
         width = len(per_position)
-        self._rows += self.row.pack(offset, stamp, line, label, *values, len(self._positions), width)
+        self._rows += self._pack(offset, stamp, line, label, *values, len(self._positions), width)
         if width:
             self._positions.extend(per_position)
 
