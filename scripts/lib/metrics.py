@@ -141,6 +141,13 @@ _METRICS = [
     _host("foreign_gpu_utilization", "foreign GPU load", "%", 0, f"utilization by others' processes on the server's GPUs {_WINDOW}"),
     _client("client_lag_p99_s", "client lag p99", "s", 4, f"99th percentile of {_LAG}"),
     _client("client_lag_max_s", "client lag max", "s", 4, f"largest of {_LAG}"),
+    _client(
+        "client_lag_share",
+        "client lag share",
+        "share",
+        4,
+        "client_lag_p99_s / mean duration of the completed requests: by how much the client may have lengthened one",
+    ),
     _client("client_cpu_s", "client CPU", "s", 2, f"CPU seconds of the client's process {_WINDOW}"),
     _client("client_cpu_share", "client CPU share", "cores", 3, "client_cpu_s / duration of the window"),
 ]

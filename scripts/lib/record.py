@@ -156,7 +156,7 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
 def _surroundings(evidence: Evidence, tokens: int | None) -> tuple[Record, dict[str, str]]:
     """The metrics of the client, the machine and its GPUs, and why some are None."""
     manifest = evidence.manifest
-    own, unknown = client_metrics(manifest)
+    own, unknown = client_metrics(manifest, evidence.measured)
     host, unseen = host_metrics(manifest)
     power, untold = power_metrics(
         manifest.get("device_watch"), evidence.device_samples, manifest["window"], tokens

@@ -186,13 +186,14 @@ def unfair_settings(case: Case) -> str | None:
 
 
 def client_lag(case: Case) -> str | None:
-    lag_s, limit_ms = case.row["client_lag_p99_s"], case.limits["max_client_lag_ms"]
-    if lag_s is None or 1000 * lag_s <= limit_ms:
-        return None
-    return (
-        f"the client noticed answers up to {1000 * lag_s:.0f} ms late (99th percentile, at most {limit_ms:g} ms): "
-        "leave it a processor core"
-    )
+    """Late for a first token's time, or for what a whole request takes: half to twice this share of the throughput."""
+    row, limits, said = case.row, case.limits, []
+    lag_s, share = row["client_lag_p99_s"], row["client_lag_share"]
+    if lag_s is not None and 1000 * lag_s > limits["max_client_lag_ms"]:
+        said.append(f"up to {1000 * lag_s:.0f} ms late (99th percentile)")
+    if share is not None and share > limits["max_client_lag_share"]:
+        said.append(f"late by up to {share:.1%} of a request")
+    return f"the client noticed answers {', '.join(said)}: leave it a processor core" if said else None
 
 
 def foreign_load(case: Case) -> str | None:
@@ -280,7 +281,12 @@ CHECKS = (
     ),
     Check("engine_error", INVALID, "the engine reported an error in the window", engine_error),
     Check("compiled_in_window", INVALID, "a kernel was compiled in the window", compiled_in_window),
-    Check("client_lag", INVALID, "the client was later than max_client_lag_ms (p99)", client_lag),
+    Check(
+        "client_lag",
+        INVALID,
+        "the client was later than max_client_lag_ms or max_client_lag_share of a request (p99)",
+        client_lag,
+    ),
     Check(
         "cold_compile_cache",
         UNFAIR,

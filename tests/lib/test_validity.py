@@ -66,6 +66,7 @@ FIRES_AND_SILENT = [
     ("engine_error", {"engine_error": "RuntimeError: x"}, {"engine_error": None}),
     ("compiled_in_window", {"compiled_in_window": 2}, {"compiled_in_window": 0}),
     ("client_lag", {"client_lag_p99_s": 0.011}, {"client_lag_p99_s": 0.0099}),
+    ("client_lag", {"client_lag_share": 0.021}, {"client_lag_share": 0.019}),
 ]  # fmt: skip
 
 

@@ -6,7 +6,12 @@ import polars as pl
 import pytest
 import yaml
 
-ANYTHING_IS_VALID = {"min_window_s": 0, "min_requests_per_worker": 0, "max_client_lag_ms": 1000}
+ANYTHING_IS_VALID = {
+    "min_window_s": 0,
+    "min_requests_per_worker": 0,
+    "max_client_lag_ms": 1000,
+    "max_client_lag_share": 1,
+}
 METHODS = [{"name": "none"}, {"name": "mtp", "k": [1, 3]}]
 
 
