@@ -36,12 +36,14 @@ def check_targets(sweep: Sweep, targets: Iterable[str], prefix: str) -> None:
 class Plan:
     """The sweep's cells with their keys and states, computed when asked for and then kept: jobs see what was planned.
 
-    `cells_folder` is the folder of all cells' files, as the Snakefile writes it.
+    `cells_folder` is the folder of all cells' files, as the Snakefile writes it. `begun`, for a job on a cluster, are the paths of
+    the cells to which the run that it belongs to has given a server.
     """
 
-    def __init__(self, sweep: Sweep, cells_folder: str):
+    def __init__(self, sweep: Sweep, cells_folder: str, begun: Iterable[str] = ()):
         self.sweep = sweep
         self.cells_folder = cells_folder
+        self._begun = frozenset(begun)
         root = Path(sweep.config["store"])
         self.store = CellStore(root, read_receipts(root))
         self._identities: dict[Cell, dict[str, object]] = {}
@@ -80,10 +82,14 @@ class Plan:
         return [finding.message for finding in self.sweep.findings(cell) if finding.level == "infeasible"]
 
     def needs_server(self, cell: Cell) -> bool:
-        """Whether measuring is due. Notes the cell as part of this run."""
+        """Whether measuring is due. Notes the cell as part of this run.
+
+        A job that a cluster starts again keeps the shape in which it was sent: a cell that was finished meanwhile stays with the
+        server's job, where it has nothing to do. Alone it would be a job of its own, and a server without cells is refused.
+        """
         self.planned.add(cell)
         if self.state(cell).finished:
-            return False
+            return cell.path in self._begun
         self.asked.add(cell)
         return True
 

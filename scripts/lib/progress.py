@@ -44,6 +44,14 @@ def begin(path: Path, boots: Iterable[str], cells: Iterable[str]) -> None:
     _closing_path(path).unlink(missing_ok=True)
 
 
+def cells_of_run(path: Path) -> list[str]:
+    """Paths of the cells that the current run set out to measure; empty when no run was begun there."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
 def conclude(text: str) -> None:
     """Leave the line that the run shall end with."""
     name = os.environ.get(PROGRESS_VARIABLE)

@@ -52,6 +52,19 @@ def test_a_finished_cell_asks_for_nothing_but_its_evidence(plan):
     assert (later.planned, later.asked) == ({cell}, set())
 
 
+def test_a_cluster_job_that_starts_again_keeps_the_cells_it_was_sent_with(plan):
+    done, due = [cell for cell in plan.sweep.cells if cell.boot == plan.sweep.cells[0].boot][:2]
+    measured(plan, done)
+    job = Plan(plan.sweep, plan.cells_folder, [done.path, due.path])
+    assert job.needs_server(done)
+    assert job.needs_server(due)
+    assert job.asked_on(due.boot) == [due], (
+        "the server waits for the cells that are still due, and only for them"
+    )
+    alone = Plan(plan.sweep, plan.cells_folder, [due.path])
+    assert not alone.needs_server(done)
+
+
 @pytest.mark.parametrize("what", ["retry", "damaged", "gone", "forgotten"])
 def test_what_must_be_measured_again_asks_for_the_next_try(plan, what):
     cell = plan.sweep.cells[0]

@@ -36,7 +36,7 @@ CONFIG = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={folder}/munge/socket,cred_expire=5
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={folder}/state
@@ -55,6 +55,22 @@ ReturnToService=2
 SlurmdTimeout=10
 KillWait=5
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
+"""
+
+# Each node shows one GPU called after it, as a driver would: all nodes are this machine, and their GPUs are told apart by UUID.
+NVIDIA_SMI = """#!/bin/sh
+fields=${1#--query-gpu=} row= IFS=,
+for field in $fields; do
+    case $field in
+        index) value=0;;
+        uuid) value=GPU-$SLURMD_NODENAME;;
+        name) value="NVIDIA $SLURMD_NODENAME";;
+        memory.used) value=4;;
+        *) value=80000;;
+    esac
+    row="$row$value, "
+done
+echo "${row%, }"
 """
 
 
@@ -171,7 +187,7 @@ class Cluster:
             process.wait()
 
     def _configure(self) -> None:
-        for name in ("state", "munge", *(f"spool.{node.name}" for node in self.nodes)):
+        for name in ("bin", "state", "munge", *(f"spool.{node.name}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
         text = CONFIG.format(host=socket.gethostname(), port=free_port(), folder=self.folder)
         gres = ""
@@ -184,10 +200,10 @@ class Cluster:
             )
             gres += f"NodeName={node.name} Name=gpu Type={node.name} File=/dev/null\n"
         # The plugin's job step drops every SLURM_ variable, by which an srun of this cluster would find its configuration.
-        srun = self.folder / "bin" / "srun"
-        srun.parent.mkdir()
-        srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.folder}/slurm.conf exec {shutil.which("srun")} "$@"\n')
-        srun.chmod(0o755)
+        srun = f'#!/bin/sh\nSLURM_CONF={self.folder}/slurm.conf exec {shutil.which("srun")} "$@"\n'
+        for name, script in {"srun": srun, "nvidia-smi": NVIDIA_SMI}.items():
+            (self.folder / "bin" / name).write_text(script)
+            (self.folder / "bin" / name).chmod(0o755)
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "gres.conf").write_text(gres)
         (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -14,17 +15,17 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/slurm/" in str(item.path):
             item.add_marker(pytest.mark.slurm)
+            item.add_marker(pytest.mark.workflow)
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """Two nodes, each with one GPU in a partition of its own. Skips where no Slurm can be started."""
+    """Three nodes, each with one GPU in a partition of its own. Skips where no Slurm can be started."""
     reason = missing()
     if reason:
         pytest.skip(reason)
-    with Cluster(
-        tmp_path_factory.mktemp("slurm"), (Node("h100", "hopper"), Node("gb200", "blackwell"))
-    ) as cluster:
+    nodes = (Node("h100", "hopper"), Node("gb200", "blackwell"), Node("h200", "hopper"))
+    with Cluster(tmp_path_factory.mktemp("slurm"), nodes) as cluster:
         yield cluster
 
 
@@ -37,5 +38,6 @@ def project(tmp_path, cluster):
         cluster.command("scancel", job, check=False)
     left = running_with(made.marker)
     for pid in left:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     assert not left, "processes of the project were still running"

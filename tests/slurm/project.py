@@ -21,7 +21,10 @@ class SlurmProject(Project):
             slurm = {
                 "partition": node.name, "gres": f"gpu:{node.name}", "constraint": node.constraint, "cpus": 4, "mem_mb": 8000,
             }  # fmt: skip
-            self.write(f"config/hardware/{node.name}.yaml", {"description": "one node", "slurm": slurm})
+            self.write(
+                f"config/hardware/{node.name}.yaml",
+                {"description": "one node", "nvml_name": node.name, "slurm": slurm},
+            )
 
     @property
     def environment(self) -> dict[str, str]:
@@ -46,3 +49,9 @@ class SlurmProject(Project):
     def jobs(self) -> dict[str, dict[str, str]]:
         """This project's jobs in the queue, finished ones included."""
         return {job: row for job, row in self.cluster.jobs().items() if job not in self.earlier_jobs}
+
+    def first_cell(self, hardware: str) -> str | None:
+        """The manifest of mtp's cell at concurrency 1 on this hardware; None before it is in the store."""
+        cell = f"{hardware}/fake/toy/mtp/k3/len1024/short/c1/r1"
+        found = list((self.folder / "store" / cell).glob("*/manifest.json"))
+        return found[0].read_text() if found else None

@@ -3,8 +3,6 @@
 import threading
 import time
 
-from tests.processes import wait_for
-
 TWO_SERVERS_EACH = {"method": [{"name": "none"}, {"name": "mtp", "k": [3]}], "concurrency": [1, 4]}
 
 
@@ -14,7 +12,7 @@ def watch(project, process, seen):
         time.sleep(0.5)
 
 
-def run_watched(project, limit_s=200):
+def run_watched(project, limit_s=400):
     """Run the sweep; returns what the queue looked like every half second."""
     process, seen = project.start(), []
     watcher = threading.Thread(target=watch, args=(project, process, seen))
@@ -45,12 +43,5 @@ def test_each_server_is_one_job_on_the_partition_and_gpu_of_its_hardware(project
     assert max(names.count("h100") for names in running) == 1
     assert max(names.count("gb200") for names in running) == 1
     assert max(map(len, running)) == 2, "the two partitions never worked at the same time"
-
-
-def test_a_finished_sweep_submits_nothing(project):
-    project.save(hardware=["h100"], method=[{"name": "none"}], concurrency=[1])
-    project.run()
-    assert len(project.jobs) == 1
     assert "Nothing to be done" in project.run()
-    assert len(project.jobs) == 1
-    wait_for(lambda: not project.cluster.jobs("running", "pending"), 10, "an empty queue")
+    assert len(project.jobs) == 4, "a finished sweep submits nothing"

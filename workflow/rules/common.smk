@@ -52,7 +52,7 @@ except ConfigError as error:
     raise WorkflowError(str(error)) from None
 except WorkflowError:
     raise WorkflowError(explain(config, CONFIG_SCHEMA)) from None
-PLAN = Plan(SWEEP, CELLS)
+PLAN = Plan(SWEEP, CELLS, progress.cells_of_run(PROGRESS) if workflow.remote_exec else ())
 
 
 wildcard_constraints:
