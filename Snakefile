@@ -14,6 +14,7 @@ include: "workflow/rules/outputs.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/recommend.smk"
 include: "workflow/rules/plots.smk"
+include: "workflow/rules/report.smk"
 include: "workflow/rules/plan.smk"
 
 

@@ -29,6 +29,7 @@ def measured(at: Cell, **values: object) -> dict[str, object]:
     alone = 24 * _SCALE.get(at.server.hardware, 1.0) * scatter / (1 + 0.12 * (concurrency - 1))
     fits = (90_112 - 4_000 * k) / at.server.max_model_len
     known = {
+        "tokens_per_request": 64.0,
         "ttft_median_s": 0.08 * concurrency,
         "tpot_median_s": 1 / (alone * speed),
         "kv_cache_tokens": 90_112 - 4_000 * k,

@@ -59,7 +59,7 @@ def _command(launch: Launch) -> list[str]:
     lines, line = [], "  $"
     variables, argv = typed(launch)
     settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-    for group in (*settings, *_flag_groups(argv)):
+    for group in (*settings, *flag_groups(argv)):
         if len(line) + 1 + len(group) + 2 > WIDTH and line.strip() != "$":
             lines.append(line + " \\")
             line = "     "
@@ -67,7 +67,7 @@ def _command(launch: Launch) -> list[str]:
     return [*lines, line]
 
 
-def _flag_groups(argv: Sequence[str]) -> list[str]:
+def flag_groups(argv: Sequence[str]) -> list[str]:
     """Quoted words, each flag together with its values, or with the first where they do not fit on a line; what precedes the first
     flag is one group."""
     groups: list[list[str]] = [[]]

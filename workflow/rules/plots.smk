@@ -27,6 +27,7 @@ rule draw_plots:
     conda:
         WORKFLOW_ENV
     params:
+        config_dirs=CONFIG_DIRS,
         library=LIBRARY,
     message:
         "Drawing the plots"

@@ -18,7 +18,12 @@ rule build_tables:
         tables=expand(
             f"{RESULTS}/tables/{{table}}.{{form}}",
             table=FINAL_TABLES,
-            form=["csv", "md", "parquet"],
+            form=["md", "parquet"],
+        ),
+        csv=report(
+            expand(f"{RESULTS}/tables/{{table}}.csv", table=FINAL_TABLES),
+            caption="../report/table.rst",
+            category="Tables",
         ),
         failures=f"{RESULTS}/tables/failures.md",
     log:

@@ -29,17 +29,17 @@ def front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return kept
 
 
-def draw(points: pl.DataFrame, devices: Mapping[str, int] | None = None) -> alt.TopLevelMixin:
+def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     """One panel for each setting; a number beside a point is its concurrency, the grey line the Pareto front.
 
-    `devices`: how many devices the servers of a hardware name use; one where it is not given."""
+    The total is divided by the column `devices` (servers.with_devices) where there is one."""
     frame = named(points).filter(pl.col(_USER).is_not_null(), pl.col(_SERVER).is_not_null())
     if frame.is_empty():
         return look.note(TITLE, ["No point has a throughput."])
     colours = look.palette(frame.select("method", "series").iter_rows())
     chosen = fewer_series(frame)
     panels = split(chosen.frame, SETTING)
-    rows = [_row(row, (devices or {}).get(row["hardware"], 1)) for row in panels.frame.iter_rows(named=True)]
+    rows = [_row(row, row.get("devices", 1)) for row in panels.frame.iter_rows(named=True)]
     chart = in_panels(_layers(rows, colours), panels, 2, 330, 260)
     lines = [
         panels.shared,

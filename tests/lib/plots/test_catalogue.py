@@ -110,13 +110,14 @@ def test_hollow_points_are_explained(points: dict[str, pl.DataFrame]) -> None:
 
 
 def test_files_need_neither_network_nor_browser(tmp_path: Path, points: dict[str, pl.DataFrame]) -> None:
-    write_plot(DRAW["acceptance"](points["whole"]), tmp_path / "acceptance")
+    write_plot(DRAW["acceptance"](points["whole"]), tmp_path / "acceptance", "A <title>")
     svg, html = ((tmp_path / f"acceptance.{form}").read_text(encoding="utf-8") for form in ("svg", "html"))
     assert svg.startswith("<svg")
     assert TITLES["acceptance"] in svg
     assert "mtp k3, position 1: 80% kept" in svg
     assert "<script src=" not in html
     assert "vegaEmbed" in html
+    assert "<title>A &lt;title&gt;</title>" in html
     png = (tmp_path / "acceptance.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20], "big") > 800

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.lib.plots.pareto import draw, front
+from scripts.lib.plots.servers import with_devices
 from tests.evidence_factory import cell
 from tests.results_factory import measured, sweep, tables
 
@@ -31,10 +32,15 @@ def test_the_front_holds_trusted_figures_only() -> None:
     assert not best & untrusted
 
 
-def test_throughput_is_divided_by_the_devices_of_the_machine() -> None:
+def test_throughput_is_divided_by_the_devices_of_the_server() -> None:
     points = tables(sweep(concurrencies=(4,)))[1]
-    whole, half = (
-        [row["y"] for row in draw(points, devices).to_dict()["data"]["values"] if row["kind"] == "point"]
-        for devices in ({}, {"cpu": 2})
+    one, two = (
+        [
+            row["y"]
+            for row in draw(with_devices(points, count)).to_dict()["data"]["values"]
+            if row["kind"] == "point"
+        ]
+        for count in (lambda server: 1, lambda server: 2)
     )
-    assert half == [value / 2 for value in whole]
+    assert one
+    assert two == [value / 2 for value in one]
