@@ -30,27 +30,6 @@ def tpot_s(elapsed_s: float, ttft_s: float, tokens: int) -> float | None:
     return (elapsed_s - ttft_s) / (tokens - 1) if tokens > 1 else None
 
 
-def full_load_share(spans: Sequence[tuple[float, float]], concurrency: int) -> float | None:
-    """Share of the time from the first start to the last end in which `concurrency` requests were under way.
-
-    `spans` are start and end of each request, in seconds. Less than 1 is the closed loop's start and end: the last
-    worker runs alone, and aggregate_tps is that much below what the server gives at this concurrency. None without
-    requests or when no time passed."""
-    if not spans:
-        return None
-    wall_s = max(end for _, end in spans) - min(start for start, _ in spans)
-    if wall_s <= 0:
-        return None
-    # At one moment an end sorts before a start: a worker's next request does not overlap its last one.
-    changes = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
-    full_s, running, since_s = 0.0, 0, 0.0
-    for at_s, change in changes:
-        if running >= concurrency:
-            full_s += at_s - since_s
-        running, since_s = running + change, at_s
-    return full_s / wall_s
-
-
 def speedup(value: float | None, baseline: float | None) -> float | None:
     """Ratio to the baseline; None when either is absent or the baseline is zero."""
     return value / baseline if value is not None and baseline else None

@@ -18,7 +18,7 @@ class Metric:
     never rounded.
 
     `label` names it on an axis, `short` in a table's header where that differs. `subject` groups metrics by
-    where they come from: requests, throughput, latency, acceptance, scheduler, memory, startup, power, host, client;
+    where they come from: requests, answers, throughput, latency, acceptance, scheduler, memory, startup, power, host, client;
     comparison for those that need the baseline's cell."""
 
     name: str

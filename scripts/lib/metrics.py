@@ -67,12 +67,16 @@ _METRICS = [
     Metric("completion_tokens", "completion tokens", "tokens", NEUTRAL, 0, _USAGE, "requests", INTEGER),
     Metric("tokens_per_request", "tokens per request", "tokens", NEUTRAL, 1, "completion_tokens / completed", "requests"),
     Metric("truncated_share", "answers cut off", "share", NEUTRAL, 2,
-        "completed requests that ended at max_tokens / completed", "requests", short="cut off"),
+        "completed requests that ended at max_tokens / completed", "answers", short="cut off"),
     Metric("degenerate_share", "degenerate answers", "share", LOWER, 2,
-        "answers that are empty, one word, a repetition or unreadable / answers looked at", "requests", short="degenerate"),
+        "answers that are empty, one word, a repetition or unreadable / answers looked at", "answers", short="degenerate"),
     Metric("per_request_tps", "throughput per request", "tok/s", HIGHER, 1,
         "mean over completed requests of completion tokens / elapsed", "throughput", short="per request"),
     Metric("aggregate_tps", "total throughput", "tok/s", HIGHER, 1, "completion_tokens / wall_s", "throughput", short="total"),
+    Metric("full_load_tps", "throughput at full load", "tok/s", HIGHER, 1,
+        "tokens that came while as many requests were under way as the concurrency asks for / that time: total throughput "
+        "without the end of the window; a request's tokens after the first count as spread evenly",
+        "throughput", short="at full load"),
     Metric("speedup", "speedup vs none", "x", HIGHER, 2,
         "throughput / throughput of `none` with the same hardware, engine, model, max_model_len, scenario, "
         "concurrency and repeat; per_request_tps at concurrency 1, aggregate_tps above; over repeats the geometric "

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from scripts.lib import formulas
 from scripts.lib.evidence import Request
+from scripts.lib.full_load import FullLoad
 from scripts.lib.metrics import of_subject
 
 Values = dict[str, object]
 Reasons = dict[str, str]
 
 _PERCENTILES = {"p90": 0.90, "p99": 0.99}
-_OF_TOKENS = ("completion_tokens", "tokens_per_request", "per_request_tps", "aggregate_tps")
+_OF_TOKENS = ("completion_tokens", "tokens_per_request", "per_request_tps", "aggregate_tps", "full_load_tps")
 
 
 def request_metrics(measured: Sequence[Request], asked: int, concurrency: int) -> tuple[Values, Reasons]:
@@ -27,11 +28,11 @@ def request_metrics(measured: Sequence[Request], asked: int, concurrency: int) -
         return values, {name: "no request completed" for name, value in values.items() if value is None}
     reasons: Reasons = {}
     values["wall_s"] = _wall_s(measured)
-    _full_load(measured, concurrency, values, reasons)
     values["prompt_tokens"] = _total([request.prompt_tokens for request in done])
     if values["prompt_tokens"] is None:
         reasons["prompt_tokens"] = _without_usage([request.prompt_tokens for request in done])
     _throughput(done, values, reasons)
+    _full_load(measured, concurrency, values, reasons)
     _latency(done, values, reasons)
     return values, reasons
 
@@ -43,9 +44,18 @@ def _wall_s(measured: Sequence[Request]) -> float:
 
 def _full_load(measured: Sequence[Request], concurrency: int, values: Values, reasons: Reasons) -> None:
     spans = [(request.start_s, request.end_s) for request in measured if request.end_s is not None]
-    values["full_load_share"] = formulas.full_load_share(spans, concurrency)
-    if values["full_load_share"] is None:
+    load = FullLoad(spans, concurrency)
+    values["full_load_share"] = load.share
+    if load.share is None:
         reasons["full_load_share"] = "requests that took no time have no share of it"
+    done = [request for request in measured if request.completed]
+    if values["completion_tokens"] is not None:
+        outputs = [
+            (r.first_token_s, r.end_s, r.completion_tokens) for r in done if r.first_token_s is not None
+        ]
+        values["full_load_tps"] = load.tps(outputs)
+        if values["full_load_tps"] is None:
+            reasons["full_load_tps"] = f"there were never {concurrency} requests under way"
 
 
 def _total(counts: Sequence[int | None]) -> int | None:

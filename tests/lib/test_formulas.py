@@ -47,35 +47,10 @@ def test_an_output_of_one_token_has_no_tpot(tokens: int) -> None:
     assert formulas.tpot_s(elapsed_s=0.1, ttft_s=0.1, tokens=tokens) is None
 
 
-@pytest.mark.parametrize(
-    ("spans", "concurrency", "share"),
-    [
-        ([(0, 1), (1, 2), (2, 4)], 1, 1.0),
-        ([(0, 1), (0, 1), (1, 2), (1, 2)], 2, 1.0),
-        ([(0, 1), (0.25, 1)], 2, 0.75),
-        ([(0, 1), (0, 2), (1, 3)], 2, 2 / 3),
-        ([(0, 1), (0, 1)], 4, 0.0),
-        ([(0, 1), (2, 4)], 1, 0.75),
-    ],
-    ids=["one worker", "in lockstep", "a late start", "the last runs alone", "too few requests", "a pause"],
-)
-def test_full_load_share(spans: list[tuple[float, float]], concurrency: int, share: float) -> None:
-    assert formulas.full_load_share(spans, concurrency) == pytest.approx(share)
-    assert formulas.full_load_share(spans[::-1], concurrency) == pytest.approx(share)
-
-
-@given(st.lists(st.tuples(st.floats(0, 1e3), st.floats(0.1, 1e3)), min_size=1), st.integers(1, 8))
-def test_full_load_share_is_a_share(spans: list[tuple[float, float]], concurrency: int) -> None:
-    share = formulas.full_load_share([(start, start + length) for start, length in spans], concurrency)
-    assert 0 <= share <= 1 + 1e-9
-
-
 def test_what_cannot_be_divided_is_none() -> None:
     assert formulas.per_request_tps([], []) is None
     assert formulas.per_request_tps([5, 5], [1.0, 0.0]) is None
     assert formulas.aggregate_tps(10, 0.0) is None
-    assert formulas.full_load_share([], 1) is None
-    assert formulas.full_load_share([(1.0, 1.0)], 1) is None
     assert formulas.tokens_per_request(0, 0) is None
     assert formulas.speedup(10.0, 0.0) is None
     assert formulas.speedup(10.0, None) is None

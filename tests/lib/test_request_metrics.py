@@ -60,6 +60,15 @@ def test_the_end_of_the_closed_loop_is_not_at_full_load() -> None:
     third = request(start_s=2.1, first_token_s=2.2, end_s=4.2)
     values, _ = request_metrics([request(), request(), third], asked=3, concurrency=2)
     assert values["full_load_share"] == pytest.approx(0.5)
+    # 41 tokens each of the first two; the third's came after.
+    assert values["full_load_tps"] == pytest.approx(82 / 2.1)
+    assert values["aggregate_tps"] == pytest.approx(123 / 4.2)
+
+
+def test_too_few_requests_for_the_concurrency_have_no_throughput_at_full_load() -> None:
+    values, reasons = request_metrics([request()], asked=1, concurrency=4)
+    assert (values["full_load_share"], values["full_load_tps"]) == (0, None)
+    assert reasons["full_load_tps"] == "there were never 4 requests under way"
 
 
 def test_nothing_completed_is_absent_not_zero() -> None:
