@@ -23,6 +23,8 @@ where "method:k" wins over "method" and that over "default".
   ttft_s 0.02               from the last byte of the request to the first token
   prefill_s_per_token 0     more of it for every prompt token that no cached prefix covers
   step_s 0.01, slope 0      one decode step of one request takes step_s * (1 + slope * (running - 1))
+                            With num_speculative_tokens_per_batch_size in the speculative config a step is one
+                            of the k that the number of running requests gives, with that k's settings
   acceptance 0              a number: accepted / drafted tokens, exactly. Or a list: the share of drafts
                             accepted at each position, never rising, as vLLM reports it; positions missing
                             from it are 0

@@ -73,6 +73,11 @@ class Launch:
         return self.flags.get(name, default)
 
     @property
+    def k_by_running(self) -> list | None:
+        """[first, last, k] by number of running requests."""
+        return (self.flags.get("speculative_config") or {}).get("num_speculative_tokens_per_batch_size")
+
+    @property
     def prefix_caching(self) -> bool:
         return not self.flags.get("no_enable_prefix_caching")
 

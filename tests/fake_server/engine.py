@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from .acceptance import Acceptance
+from .drafting import Drafting
 from .generation import Answer
 from .metrics import Counters, Gauges
 from .settings import Settings
@@ -45,12 +45,13 @@ class Engine:
     One timer serves all: requests in lockstep, 64 of them every few milliseconds, then cost one wake-up and not 64.
     """
 
-    def __init__(self, settings: Settings, k: int, max_num_seqs: int, prefix_caching: bool) -> None:
+    def __init__(
+        self, settings: Settings, k: int, max_num_seqs: int, prefix_caching: bool, drafting: Drafting
+    ) -> None:
         self.settings = settings
         self.counters = Counters(accepted_per_position=[0] * k)
         self.dead = False
-        self._k = k
-        self._acceptance = Acceptance(settings.acceptance, k)
+        self._drafting = drafting
         self._max_num_seqs = max_num_seqs
         self._active: set[Generation] = set()
         self._waiting: deque[Generation] = deque()
@@ -137,13 +138,14 @@ class Engine:
 
     def _step(self, generation: Generation) -> None:
         left = len(generation.answer.pieces) - generation.done_tokens
-        accepted = self._acceptance.draw() if self._k else 0
+        step = self._drafting.at(len(self._active))
+        accepted = step.acceptance.draw() if step.k else 0
         count = min(1 + accepted, left)
         self.counters.decode_steps += 1
-        if self._k:
+        if step.k:
             generation.drafts += 1
             emitted = self.settings.acceptance_counts == "emitted"
-            self.counters.draft(self._k, count - 1 if emitted else accepted)
+            self.counters.draft(step.k, count - 1 if emitted else accepted)
         self._advance(generation, count)
 
     def _advance(self, generation: Generation, count: int) -> None:
@@ -163,8 +165,8 @@ class Engine:
             generation.sink.tokens(start, end, reason)
             return
         generation.sink.tokens(start, end, None)
-        step_s = self.settings.step_s * (1 + self.settings.slope * (len(self._active) - 1))
-        generation.due += step_s
+        running = len(self._active)
+        generation.due += self._drafting.at(running).seconds(running)
         self._plan(generation)
 
     def _count_ended(self, generation: Generation) -> None:

@@ -13,6 +13,7 @@ from .acceptance import Acceptance
 from .api import Api
 from .cli import VERSION, Launch, UsageError, parse_launch
 from .dialects import DIALECTS
+from .drafting import Drafting
 from .engine import Engine
 from .faults import Faults
 from .precise import PreciseLoop
@@ -90,9 +91,9 @@ class Boot:
         loop = asyncio.get_running_loop()
         if not await self._start_up():
             return
-        self._engine = Engine(
-            self._settings, self._launch.k, self._launch.max_num_seqs, self._launch.prefix_caching
-        )
+        launch, settings = self._launch, self._settings
+        drafting = Drafting(launch.k, settings, launch.k_by_running, self._settings_for)
+        self._engine = Engine(settings, launch.k, launch.max_num_seqs, launch.prefix_caching, drafting)
         self._api = Api(
             self._launch,
             self._settings,
@@ -113,6 +114,9 @@ class Boot:
         self._catch_signals(lambda: asyncio.ensure_future(self._shut_down()))
         if not self._launch.flag("disable_log_stats"):
             await self._print_statistics()
+
+    def _settings_for(self, k: int) -> Settings:
+        return load_settings(os.environ, self._launch.method if k else "none", k)
 
     async def _start_up(self) -> bool:
         """From the banner to the listening port; False when the boot ends here."""

@@ -15,7 +15,9 @@ import pytest
 
 from tests.fake_server.acceptance import Acceptance, expected_accepted
 from tests.fake_server.cli import UsageError, parse_launch
+from tests.fake_server.drafting import Drafting
 from tests.fake_server.running import COMMAND, serving
+from tests.fake_server.settings import Settings
 
 CHAT = "/v1/chat/completions"
 MTP3 = ("--speculative-config", '{"method": "mtp", "num_speculative_tokens": 3}')
@@ -452,3 +454,24 @@ def test_a_client_that_goes_away_frees_its_place(tmp_path):
         connection.close()
         time.sleep(0.2)
         assert server.metrics()["vllm:num_requests_running"] == 0
+
+
+# k by number of running requests
+
+
+def test_a_schedule_gives_each_number_of_requests_its_k_and_its_settings():
+    schedule = [[3, 4, 1], [1, 2, 3], [6, 8, 0]]
+    drafting = Drafting(3, Settings(step_s=0.3), schedule, lambda k: Settings(step_s=k / 10))
+    assert [drafting.at(running).k for running in (0, 1, 2, 3, 4, 5, 6, 8, 9)] == [3, 3, 3, 1, 1, 1, 0, 0, 0]
+    assert [drafting.at(running).seconds(running) for running in (1, 3, 6)] == [0.3, 0.1, 0.0]
+    assert Drafting(3, Settings(), None, Settings).at(5).k == 3
+
+
+def test_a_server_with_a_schedule_drafts_by_it(tmp_path):
+    config = {"method": "mtp", "num_speculative_tokens": 3}
+    config["num_speculative_tokens_per_batch_size"] = [[1, 1, 1], [2, 8, 3]]
+    with serving(tmp_path, FAST | {"acceptance": 1.0}, "--speculative-config", json.dumps(config)) as server:
+        server.chat("alone")
+        counts = server.metrics()
+    drafts, drafted = (counts[f"vllm:spec_decode_num_{what}_total"] for what in ("drafts", "draft_tokens"))
+    assert drafted == drafts > 0
