@@ -15,6 +15,7 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/recommend.smk"
 include: "workflow/rules/plots.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/verify.smk"
 include: "workflow/rules/plan.smk"
 
 

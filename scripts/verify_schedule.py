@@ -14,7 +14,9 @@ from scripts.lib.jobs import run_job
 from scripts.lib.tables.cells import judged, read_table, records_table, write_table
 from scripts.lib.tables.points import points_table
 
-CHANGED = "The schedule has just been derived, so nothing of it is measured yet: run the same command once more."
+CHANGED = (
+    "The schedule has just been derived, so nothing of it is measured yet: run the same command once more."
+)
 
 
 def verify_schedule(

@@ -3,13 +3,12 @@ machine, another tool), so that not every server can be planned here."""
 
 from __future__ import annotations
 
+from scripts.lib.analysis.roofline import Facts, facts
 from scripts.lib.cell import Server
 from scripts.lib.config import ConfigError
 from scripts.lib.launch import Launch
 from scripts.lib.resolve import Resolved
 from scripts.lib.sweep import Sweep
-
-_PARALLEL = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
 
 
 def resolved(sweep: Sweep, server: Server) -> Resolved | None:
@@ -21,19 +20,25 @@ def resolved(sweep: Sweep, server: Server) -> Resolved | None:
 
 
 def devices_of(sweep: Sweep, server: Server) -> int:
-    """How many devices a server occupies: the product of its parallel sizes, 1 where nothing is known."""
-    settings = resolved(sweep, server)
-    return 1 if settings is None else parallel_size(settings)
-
-
-def parallel_size(settings: Resolved) -> int:
-    product = 1
-    for flag in _PARALLEL:
-        value = settings.flags.get(flag, 1)
-        product *= int(value) if str(value).isdigit() else 1
-    return product
+    """How many devices a server occupies: its GPUs, 1 for one on a CPU and where nothing is known."""
+    launch = launch_of(sweep, server)
+    return 1 if launch is None else max(1, launch.device.gpus)
 
 
 def launch_of(sweep: Sweep, server: Server) -> Launch | None:
     """How the server is started, None when this config cannot plan it."""
     return None if resolved(sweep, server) is None else sweep.launch(server)
+
+
+def facts_of(sweep: Sweep, server: Server) -> Facts:
+    """What is known of the server's machine and model; empty for a server that this config does not know."""
+    settings = resolved(sweep, server)
+    if settings is None:
+        return Facts()
+    dtype = settings.flags.get("kv-cache-dtype")
+    return facts(
+        settings.hardware,
+        settings.model.facts,
+        devices_of(sweep, server),
+        None if dtype is None else str(dtype),
+    )

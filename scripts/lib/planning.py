@@ -146,14 +146,18 @@ class Plan:
 
     @property
     def refused(self) -> list[dict[str, object]]:
-        """The infeasible cells: {"cell": axes, "reasons": words, "synthetic": acceptance made up by the engine}."""
+        """The sweep's infeasible cells: see refused_of."""
+        return self.refused_of(self.sweep.cells)
+
+    def refused_of(self, cells: Iterable[Cell]) -> list[dict[str, object]]:
+        """The infeasible ones: {"cell": axes, "reasons": words, "synthetic": acceptance made up by the engine}."""
         return [
             {
                 "cell": cell.axes,
                 "reasons": reasons,
                 "synthetic": self.sweep.resolved(cell.server).synthetic,
             }
-            for cell in self.sweep.cells
+            for cell in cells
             if (reasons := self.infeasible(cell))
         ]
 

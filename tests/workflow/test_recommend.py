@@ -52,3 +52,23 @@ def test_a_sweep_ends_in_a_recommendation_and_files_to_deploy(sweep):
     (service,) = yaml.safe_load((deploy / "compose.yaml").read_text())["services"].values()
     assert service["image"] == "vllm/vllm-openai:v0.27.1"
     assert sweep.starts == []
+
+
+def test_the_schedule_is_measured_against_what_it_was_derived_from(sweep):
+    first = sweep.run("verify_schedule", status=1)
+    assert "run the same command once more" in first
+    assert len(sweep.starts) == 3
+
+    output = sweep.run("verify_schedule")
+    assert sweep.measured == ["mtp-schedule k3 len1024 c1", "mtp-schedule k3 len1024 c4"]
+    assert len(sweep.starts) == 1
+    table = pl.read_parquet(sweep.folder / "results/tables/schedule.parquet")
+    assert table["promised_k"].to_list() == [3, 1]
+    assert table["verdict"].to_list() == ["single run", "single run"]
+    # It drafts as the best k at each concurrency does, and with four requests k 3 alone would be far slower.
+    assert all(0.8 < ratio < 1.25 for ratio in table["promised_ratio"])
+    assert "Single runs say nothing about noise" in output
+
+    again = sweep.run("verify_schedule")
+    assert sweep.starts == []
+    assert "Nothing to be done" in again

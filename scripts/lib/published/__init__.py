@@ -1,0 +1,1 @@
+"""A run beside published figures."""

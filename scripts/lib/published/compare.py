@@ -1,0 +1,150 @@
+"""Each published figure beside the point of this run that comes nearest to its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from scripts.lib.cell import BASELINE, Server
+from scripts.lib.metrics import ABSENT, METRICS
+from scripts.lib.published.data import CONDITIONS, OF_A_FIGURE, SPREAD, Figure, Study
+from scripts.lib.tables import markdown
+from scripts.lib.validity import VALID
+
+FlagsOf = Callable[[Server], Mapping[str, object] | None]
+"""The flags a server was started with; None where they are not known."""
+
+SCHEMA: dict[str, pl.DataType] = {
+    "study": pl.String(),
+    "method": pl.String(),
+    "k": pl.Int64(),
+    "concurrency": pl.Int64(),
+    "metric": pl.String(),
+    "published": pl.Float64(),
+    "measured": pl.Float64(),
+    "ratio": pl.Float64(),
+    "validity": pl.String(),
+    "differs": pl.List(pl.String),
+}
+"""`ratio`: measured / published. `differs`: conditions of this run that are not the study's, or why there is no figure."""
+
+
+def published_table(studies: Iterable[Study], points: pl.DataFrame, flags_of: FlagsOf) -> pl.DataFrame:
+    """SCHEMA, one row per published figure, in the order of the file."""
+    rows = points.filter(~pl.col("synthetic")).to_dicts()
+    found = [_row(figure, rows, flags_of) for study in studies for figure in study.figures]
+    return pl.DataFrame([[row.get(name) for name in SCHEMA] for row in found], schema=SCHEMA, orient="row")
+
+
+def _row(figure: Figure, points: Sequence[Mapping[str, object]], flags_of: FlagsOf) -> dict[str, object]:
+    row: dict[str, object] = {"study": figure.study, "metric": figure.metric, "published": figure.value, **figure.of}
+    like = [point for point in points if all(point[axis] == value for axis, value in figure.of.items())]
+    known = [point for point in like if point.get(figure.metric) is not None]
+    if not known:
+        what = _of_words(figure.of) or "any point"
+        return row | {"differs": [f"{figure.metric} of {what} is not known here" if like else f"no {what} in this run"]}
+    # Of equally near points a valid one; max() keeps the first of what is still equal.
+    nearest = max(known, key=lambda point: (-len(_axes(figure, point)), point["validity"] == VALID))
+    measured = float(nearest[figure.metric])
+    return row | {
+        **{axis: nearest[axis] for axis in OF_A_FIGURE},
+        "measured": measured,
+        "ratio": measured / figure.value if figure.value else None,
+        "validity": nearest["validity"],
+        "differs": [*_axes(figure, nearest), *_not_stated(figure, nearest), *_flags(figure, nearest, flags_of)],
+    }
+
+
+def _of_words(of: Mapping[str, object]) -> str:
+    words = [str(of["method"])] if "method" in of else []
+    words += [f"k{of['k']}"] if of.get("k") else []
+    words += [f"at concurrency {of['concurrency']}"] if "concurrency" in of else []
+    return " ".join(words)
+
+
+def _axes(figure: Figure, point: Mapping[str, object]) -> list[str]:
+    return [
+        f"{name} {_plain(point[name])}, not {' or '.join(map(str, wanted))}"
+        for name in CONDITIONS
+        if (wanted := figure.conditions.get(name)) and point[name] not in wanted
+    ]
+
+
+def _plain(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _not_stated(figure: Figure, point: Mapping[str, object]) -> list[str]:
+    """Axes that the study leaves open; all figures of memory hold for any concurrency."""
+    open_axes = [axis for axis in OF_A_FIGURE if axis not in figure.of and METRICS.get(figure.metric)]
+    if METRICS[figure.metric.removesuffix(SPREAD)].subject in ("memory", "startup"):
+        open_axes = [axis for axis in open_axes if axis != "concurrency"]
+    return [
+        f"{axis} {point[axis]}, not stated in the study"
+        for axis in open_axes
+        if not (axis == "k" and point["method"] == BASELINE)
+    ]
+
+
+def _flags(figure: Figure, point: Mapping[str, object], flags_of: FlagsOf) -> list[str]:
+    if not figure.flags:
+        return []
+    own = flags_of(Server.from_axes(point))
+    if own is None:
+        return ["flags are not known"]
+    return [
+        f"{name} {own.get(name, 'not given')}, not {wanted}"
+        for name, wanted in figure.flags.items()
+        if str(own.get(name)) != str(wanted)
+    ]
+
+
+def published_text(studies: Iterable[Study], table: pl.DataFrame) -> list[str]:
+    """The table as lines of markdown, one section per study."""
+    lines = markdown.paragraph(
+        """Ratio: measured here / published. It means something only as far as the conditions are the same; those that differ
+        stand below each table. Ratios between methods (speedup) carry over to other machines better than tokens per second."""
+    )
+    for study in studies:
+        rows = table.filter(pl.col("study") == study.name).to_dicts()
+        lines += ["", f"## {study.title}", "", *_study(rows)]
+    return lines
+
+
+def _study(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    shown = [row for row in rows if row["measured"] is not None]
+    missing = [row for row in rows if row["measured"] is None]
+    lines = []
+    if shown:
+        headers = ["method", "k", "c", "metric", "published", "measured", "ratio"]
+        lines = markdown.table(headers, [_cells(row) for row in shown], fixed=3)
+        lines += ["", *_differences(shown)]
+    if missing:
+        reasons = dict.fromkeys(reason for row in missing for reason in row["differs"])
+        lines += ["", f"Not compared ({len(missing)} of {len(rows)}): {'; '.join(reasons)}."]
+    return lines
+
+
+def _cells(row: Mapping[str, object]) -> list[str]:
+    name = str(row["metric"])
+    metric = METRICS[name.removesuffix(SPREAD)]
+    label = f"spread of {metric.label}" if name.endswith(SPREAD) else metric.header
+    text = (lambda value: f"{100 * value:.1f}%") if name.endswith(SPREAD) else metric.text
+    mark = "" if row["validity"] == VALID else " !"
+    k = ABSENT if row["method"] == BASELINE else str(row["k"])
+    values = (text(row["published"]), text(row["measured"]) + mark, f"{row['ratio']:.2f}x" if row["ratio"] else ABSENT)
+    return [str(row["method"]), k, str(row["concurrency"]), label, *values]
+
+
+def _differences(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    counts: dict[str, int] = {}
+    for row in rows:
+        for words in row["differs"]:
+            counts[words] = counts.get(words, 0) + 1
+    if any(row["validity"] != VALID for row in rows):
+        yield "- ! not valid here: see validity.md"
+    if not counts:
+        yield "All conditions that are known are the study's."
+    for words, count in counts.items():
+        yield f"- {words}" + ("" if count == len(rows) else f" ({count} of {len(rows)} figures)")
