@@ -26,6 +26,7 @@ rule all:
         f"{RESULTS}/tables/outputs.md",
         f"{RESULTS}/recommendation.json",
         f"{RESULTS}/deploy/README.md",
+        f"{RESULTS}/tables/analysis.md",
         f"{RESULTS}/summary.txt",
         # Snakemake makes a missing file anew only for a target: what is due is asked for here as well.
         lambda wildcards: PLAN.due,

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -19,16 +19,14 @@ CHANGED = (
 )
 
 
-def verify_schedule(
-    schedule: Path, sweep_records: Path, pointers: Sequence[str], planned: Mapping, parquet: Path
-) -> int:
-    """Write and print the comparison. `planned` is what this run was planned with: the schedules, infeasible cells, limits
-    of validity and tolerance. Returns 1 when the schedule is another one by now."""
+def verify_schedule(schedule: Path, sweep_records: Path, planned: Mapping, parquet: Path) -> int:
+    """Write and print the comparison. `planned` is what this run was planned with: the schedules, where the evidence of
+    their cells lies, infeasible cells, limits of validity and tolerance. Returns 1 when the schedule is another one by now."""
     schedules = read_scheduled(schedule)
     if json.loads(json.dumps(to_json(schedules))) != json.loads(json.dumps(planned["schedules"])):
         print(CHANGED, flush=True)
         return 1
-    own = records_table(collect_records(pointers, planned["infeasible"]))
+    own = records_table(collect_records(planned["folders"], Path(planned["store"]), planned["infeasible"]))
     cells = judged(pl.concat([read_table(sweep_records), own]), planned["limits"])
     table = promise_table(points_table(cells), schedules, planned["tolerance"])
     notes = json.loads(schedule.read_text(encoding="utf-8"))["notes"]
@@ -45,7 +43,6 @@ if __name__ == "__main__":
             lambda: verify_schedule(
                 Path(snakemake.input.schedule),  # noqa: F821
                 Path(snakemake.input.records),  # noqa: F821
-                snakemake.input.pointers,  # noqa: F821
                 snakemake.params.planned,  # noqa: F821
                 Path(snakemake.output.parquet),  # noqa: F821
             ),

@@ -3,6 +3,8 @@ machine, another tool), so that not every server can be planned here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from scripts.lib.analysis.roofline import Facts, facts
 from scripts.lib.cell import Server
 from scripts.lib.config import ConfigError
@@ -28,6 +30,12 @@ def devices_of(sweep: Sweep, server: Server) -> int:
 def launch_of(sweep: Sweep, server: Server) -> Launch | None:
     """How the server is started, None when this config cannot plan it."""
     return None if resolved(sweep, server) is None else sweep.launch(server)
+
+
+def flags_of(sweep: Sweep, server: Server) -> Mapping[str, object] | None:
+    """The flags that the server was given, None when this config cannot plan it."""
+    settings = resolved(sweep, server)
+    return None if settings is None else settings.flags
 
 
 def facts_of(sweep: Sweep, server: Server) -> Facts:

@@ -167,7 +167,11 @@ class Plan:
 
     @cached_property
     def feasible(self) -> list[Cell]:
-        return [cell for cell in self.sweep.cells if not self.infeasible(cell)]
+        return self.feasible_of(self.sweep.cells)
+
+    def feasible_of(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Those that nothing is known against."""
+        return [cell for cell in cells if not self.infeasible(cell)]
 
     def runtime_minutes(self, boot: Boot) -> int:
         """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""

@@ -1,9 +1,13 @@
 # REQUIRES  results/deploy/schedule.json (recommend.smk) of an earlier run: its cells are planned when the Snakefile is read
 #           results/tables/records.parquet (parse.smk): the sweep that the schedule was derived from
 # MAKES     results/tables/schedule.{parquet,csv,md}, printed: whether the schedule does what the K curve promised
+#           results/tables/published.{parquet,csv,md}, printed: this run beside the figures of config/published.yaml
+
+PUBLISHED = [Path(folder, "published.yaml") for folder in CONFIG_DIRS]
 
 
 localrules:
+    compare_published,
     verify_schedule,
 
 
@@ -11,9 +15,7 @@ rule verify_schedule:
     input:
         schedule=SCHEDULE,
         records=f"{RESULTS}/tables/records.parquet",
-        pointers=lambda wildcards: [
-            POINTER.format_map(cell.axes) for cell in SCHEDULE_CELLS if not PLAN.infeasible(cell)
-        ],
+        evidence=lambda wildcards: [PLAN.awaited(cell) for cell in PLAN.feasible_of(SCHEDULE_CELLS)],
     output:
         parquet=f"{RESULTS}/tables/schedule.parquet",
         csv=f"{RESULTS}/tables/schedule.csv",
@@ -25,13 +27,36 @@ rule verify_schedule:
     params:
         planned=lambda wildcards: {
             "schedules": scheduled_json(SCHEDULED),
+            "folders": {cell.path: str(PLAN.folder(cell)) for cell in PLAN.feasible_of(SCHEDULE_CELLS)},
             "infeasible": PLAN.refused_of(SCHEDULE_CELLS),
+            "store": str(PLAN.store.root),
             "limits": SWEEP.config["validity"],
             "tolerance": SWEEP.config["recommend"]["tolerance"],
         },
-        cells=lambda wildcards: [f"{cell.path} {PLAN.key(cell)}" for cell in SCHEDULE_CELLS],
+        tries=lambda wildcards: [PLAN.try_number(cell) for cell in PLAN.feasible_of(SCHEDULE_CELLS)],
         library=LIBRARY,
     message:
         "Comparing the schedule with what it was derived from"
     script:
         "../../scripts/verify_schedule.py"
+
+
+rule compare_published:
+    input:
+        points=f"{RESULTS}/tables/points.parquet",
+        published=str(next(path for path in PUBLISHED if path.is_file())),
+    output:
+        parquet=f"{RESULTS}/tables/published.parquet",
+        csv=f"{RESULTS}/tables/published.csv",
+        md=f"{RESULTS}/tables/published.md",
+    log:
+        f"{RESULTS}/logs/rules/compare_published.log",
+    conda:
+        WORKFLOW_ENV
+    params:
+        config_dirs=CONFIG_DIRS,
+        library=LIBRARY,
+    message:
+        "Putting this run beside published figures"
+    script:
+        "../../scripts/compare_published.py"

@@ -102,12 +102,17 @@ def _verdict(compared: Comparison, tolerance: float) -> str:
 
 def promise_text(table: pl.DataFrame, notes: Sequence[str]) -> list[str]:
     """The table as lines of markdown, the outcome first."""
-    lines = ["# Does the schedule keep its promise?", "", *(f"- {words}" for words in notes)]
-    if table.is_empty():
-        return [*lines, *([] if notes else ["There is no schedule to verify."])]
+    lines = ["# Does the schedule keep its promise?"]
+    if notes:
+        lines += ["", *(f"- {words}" for words in notes)]
+    elif table.is_empty():
+        lines += ["", "There is no schedule to verify."]
     for _, rows in table.group_by("method", maintain_order=True):
         lines += ["", *markdown.paragraph(outcome(rows.to_dicts())), "", *_block(rows.to_dicts())]
-        lines += ["", *(_reason(row) for row in rows.iter_rows(named=True) if row["reason"])]
+        reasons = [
+            _reason(row) for row in rows.iter_rows(named=True) if row["verdict"] not in (KEPT, SINGLE_RUN)
+        ]
+        lines += ["", *reasons] if reasons else []
     return lines
 
 
@@ -163,4 +168,5 @@ def _block(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _reason(row: Mapping[str, object]) -> str:
-    return f"- {row['scenario']} at concurrency {row['concurrency']}: {row['verdict']}, {row['reason']}"
+    words = f"- {row['scenario']} at concurrency {row['concurrency']}: {row['verdict']}"
+    return f"{words}, {row['reason']}" if row["reason"] else words

@@ -183,7 +183,9 @@ def derive(
     notes: list[str] = []
     deployed = list(deployed)
     if not deployed:
-        notes.append("There is no server to derive a schedule for: no plan is possible (results/tables/recommendation.md).")
+        notes.append(
+            "There is no server to derive a schedule for: no plan is possible (results/tables/recommendation.md)."
+        )
     for server in dict.fromkeys(replace(server, method="", k=0) for server in deployed):
         place = f"{server.hardware}, {server.engine}, {server.model}, max_model_len {server.max_model_len}"
         curve = next((c for c in curves(points, limits) if replace(c.server, method="", k=0) == server), None)

@@ -38,12 +38,19 @@ def published_table(studies: Iterable[Study], points: pl.DataFrame, flags_of: Fl
 
 
 def _row(figure: Figure, points: Sequence[Mapping[str, object]], flags_of: FlagsOf) -> dict[str, object]:
-    row: dict[str, object] = {"study": figure.study, "metric": figure.metric, "published": figure.value, **figure.of}
+    row: dict[str, object] = {
+        "study": figure.study,
+        "metric": figure.metric,
+        "published": figure.value,
+        **figure.of,
+    }
     like = [point for point in points if all(point[axis] == value for axis, value in figure.of.items())]
     known = [point for point in like if point.get(figure.metric) is not None]
     if not known:
         what = _of_words(figure.of) or "any point"
-        return row | {"differs": [f"{figure.metric} of {what} is not known here" if like else f"no {what} in this run"]}
+        return row | {
+            "differs": [f"{figure.metric} of {what} is not known here" if like else f"no {what} in this run"]
+        }
     # Of equally near points a valid one; max() keeps the first of what is still equal.
     nearest = max(known, key=lambda point: (-len(_axes(figure, point)), point["validity"] == VALID))
     measured = float(nearest[figure.metric])
@@ -52,7 +59,11 @@ def _row(figure: Figure, points: Sequence[Mapping[str, object]], flags_of: Flags
         "measured": measured,
         "ratio": measured / figure.value if figure.value else None,
         "validity": nearest["validity"],
-        "differs": [*_axes(figure, nearest), *_not_stated(figure, nearest), *_flags(figure, nearest, flags_of)],
+        "differs": [
+            *_axes(figure, nearest),
+            *_not_stated(figure, nearest),
+            *_flags(figure, nearest, flags_of),
+        ],
     }
 
 
@@ -133,7 +144,11 @@ def _cells(row: Mapping[str, object]) -> list[str]:
     text = (lambda value: f"{100 * value:.1f}%") if name.endswith(SPREAD) else metric.text
     mark = "" if row["validity"] == VALID else " !"
     k = ABSENT if row["method"] == BASELINE else str(row["k"])
-    values = (text(row["published"]), text(row["measured"]) + mark, f"{row['ratio']:.2f}x" if row["ratio"] else ABSENT)
+    values = (
+        text(row["published"]),
+        text(row["measured"]) + mark,
+        f"{row['ratio']:.2f}x" if row["ratio"] else ABSENT,
+    )
     return [str(row["method"]), k, str(row["concurrency"]), label, *values]
 
 

@@ -47,7 +47,9 @@ def load_published(config_dirs: Sequence[Path]) -> list[Study]:
     paths = [Path(folder) / FILE for folder in config_dirs]
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
-        raise ConfigError(f"there is no {paths[-1] if paths else FILE}, the published figures to compare with")
+        raise ConfigError(
+            f"there is no {paths[-1] if paths else FILE}, the published figures to compare with"
+        )
     data = config_errors.check(read_yaml(path), "published", str(path))
     return [
         Study(
@@ -56,7 +58,9 @@ def load_published(config_dirs: Sequence[Path]) -> list[Study]:
             tuple(
                 figure
                 for index, entry in enumerate(study["figures"])
-                for figure in _figures(name, study["conditions"], entry, f"{path}: studies.{name}.figures[{index}]")
+                for figure in _figures(
+                    name, study["conditions"], entry, f"{path}: studies.{name}.figures[{index}]"
+                )
             ),
         )
         for name, study in data["studies"].items()

@@ -28,7 +28,10 @@ def answer(choices: Sequence[Choice]) -> list[str]:
     if not choices:
         return ["Nothing was measured.", "So there is nothing to recommend."]
     if not decided:
-        return ["Nothing can be recommended: no operating point has a valid measurement that keeps the limits.", _why(choices)]
+        return [
+            "Nothing can be recommended: no operating point has a valid measurement that keeps the limits.",
+            _why(choices),
+        ]
     return [_what(decided), _how_sure(choices)]
 
 
@@ -37,7 +40,9 @@ def _why(choices: Sequence[Choice]) -> str:
     words = [why for choice in choices for why in choice.excluded.values()]
     if not words:
         return "There is no measurement at all."
-    kinds = Counter(": ".join(why.split(": ")[:2]) if why.startswith(("INVALID", "UNFAIR")) else why for why in words)
+    kinds = Counter(
+        ": ".join(why.split(": ")[:2]) if why.startswith(("INVALID", "UNFAIR")) else why for why in words
+    )
     kind, count = kinds.most_common(1)[0]
     return f"The commonest reason is {kind} ({count} of {len(words)}); results/tables/validity.md has the others."
 
