@@ -1,5 +1,5 @@
 # REQUIRES  results/tables/{cells,points}.parquet (judge.smk), outputs.parquet (outputs.smk)
-# MAKES     results/tables/{throughput,latency,k_sweep,...}.{csv,md,parquet} (FINAL_TABLES) and failures.md
+# MAKES     results/tables/{throughput,latency,k_sweep,...}.{csv,md,parquet} (FINAL_TABLES) and failures.{csv,md,parquet}
 #           results/summary.txt, printed; fails after everything else is built when cells failed
 
 from scripts.lib.tables.names import FINAL_TABLES
@@ -26,6 +26,7 @@ rule build_tables:
             category="Tables",
         ),
         failures=f"{RESULTS}/tables/failures.md",
+        lost=multiext(f"{RESULTS}/tables/failures", ".csv", ".parquet"),
     log:
         f"{RESULTS}/logs/rules/build_tables.log",
     conda:

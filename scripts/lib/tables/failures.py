@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from scripts.lib.cell import Cell
-from scripts.lib.record import INFEASIBLE, MEASURED, MISLABELLED
+from scripts.lib.cell import AXES, Cell
+from scripts.lib.record import FAILURE_FIELDS, INFEASIBLE, MEASURED, MISLABELLED
 from scripts.lib.tables import markdown
 
 _CAUSE = (
@@ -60,6 +60,13 @@ def counts_line(cells: pl.DataFrame) -> str:
     kinds = ", ".join(f"{count} {status}" for status, count in by_status)
     verb = "has" if len(lost) == 1 else "have"
     return f"{len(lost)} of {len(cells)} {_plural(len(cells), 'cell')} {verb} no usable result: {kinds}."
+
+
+def failures_table(cells: pl.DataFrame) -> pl.DataFrame:
+    """One row per cell without a usable result: what failed and where the log lies."""
+    return without_result(cells).select(
+        *AXES, "synthetic", "status", "reasons", *FAILURE_FIELDS, "evidence", "log"
+    )
 
 
 def failures_text(cells: pl.DataFrame) -> list[str]:

@@ -10,9 +10,9 @@ import polars as pl
 
 from scripts.lib.cell import BASELINE
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
-from scripts.lib.tables.cells import flat
+from scripts.lib.tables.cells import write_table
 from scripts.lib.tables.energy import energy_table, energy_text
-from scripts.lib.tables.failures import counts_line, failures_text, incomplete, without_result
+from scripts.lib.tables.failures import counts_line, failures_table, failures_text, incomplete, without_result
 from scripts.lib.tables.hardware import hardware_table, hardware_text
 from scripts.lib.tables.k_sweep import k_sweep_table, k_sweep_text
 from scripts.lib.tables.kv_cache import kv_cache_table, kv_cache_text
@@ -55,14 +55,14 @@ FAILURES = "failures"
 
 
 def write_final(cells: pl.DataFrame, points: pl.DataFrame, folder: Path) -> None:
-    """Write every final table into `folder`: {name}.csv, {name}.parquet and {name}.md, and failures.md."""
+    """Write every final table and the failures into `folder`, each as {name}.csv, {name}.parquet and {name}.md."""
     folder.mkdir(parents=True, exist_ok=True)
     sources = {CELLS: cells, POINTS: points}
     for name, final in FINALS.items():
         table = final.table(sources[final.source])
-        table.write_parquet(folder / f"{name}.parquet")
-        flat(table).write_csv(folder / f"{name}.csv")
+        write_table(table, folder / f"{name}.parquet", folder / f"{name}.csv")
         _write(folder / f"{name}.md", final.title, final.text(table))
+    write_table(failures_table(cells), folder / f"{FAILURES}.parquet", folder / f"{FAILURES}.csv")
     _write(folder / f"{FAILURES}.md", "Failures", failures_text(cells))
 
 

@@ -7,6 +7,7 @@ import pytest
 from scripts.lib.tables import markdown
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
 from tests.evidence_factory import cell
+from tests.lib.tables.reading import body
 from tests.record_factory import failed, measured, mislabelled, points_of
 
 
@@ -20,11 +21,6 @@ def speculating(k: int, length: float, positions: list[float], repeat: int = 1) 
         acceptance_per_position=positions,
         acceptance_source="metrics",
     )
-
-
-def body(lines: list[str]) -> list[list[str]]:
-    rows = [line for line in lines if line.startswith("|")]
-    return [[part.strip() for part in row.strip("|").split("|")] for row in rows[2:]]
 
 
 def test_rows_of_f06() -> None:

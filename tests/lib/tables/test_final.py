@@ -23,7 +23,9 @@ def summary_of(records: list[dict], *folder: str) -> list[str]:
 @pytest.mark.parametrize("records", RECORDS.values(), ids=list(RECORDS))
 def test_every_file_is_written_whatever_happened(records: list[dict], tmp_path: Path) -> None:
     write_final(cells_table(records), points_of(records), tmp_path)
-    expected = {f"{name}.{form}" for name in FINALS for form in ("csv", "md", "parquet")} | {"failures.md"}
+    expected = {f"{name}.{form}" for name in FINALS for form in ("csv", "md", "parquet")} | {
+        f"failures.{form}" for form in ("csv", "md", "parquet")
+    }
     assert {path.name for path in tmp_path.iterdir()} == expected
     for path in tmp_path.glob("*.md"):
         assert path.read_text().startswith("# ")

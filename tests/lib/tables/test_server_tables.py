@@ -6,17 +6,13 @@ from scripts.lib.tables.cells import cells_table
 from scripts.lib.tables.kv_cache import kv_cache_table, kv_cache_text
 from scripts.lib.tables.startup import startup_table, startup_text
 from tests.evidence_factory import cell
+from tests.lib.tables.reading import body
 from tests.record_factory import failed, infeasible, measured, mislabelled
 
 
 def server(method: str, k: int, tokens: int | None, repeat: int = 1, **more: object) -> list[dict]:
     """Two cells of one boot."""
     return [measured(cell(method, k, c, repeat=repeat), 10.0, kv_cache_tokens=tokens, **more) for c in (1, 4)]
-
-
-def body(lines: list[str]) -> list[list[str]]:
-    rows = [line for line in lines if line.startswith("|")]
-    return [[part.strip() for part in row.strip("|").split("|")] for row in rows[2:]]
 
 
 def test_one_row_per_server_with_the_loss_against_none() -> None:
