@@ -19,6 +19,8 @@ FAILED_STATUS = ("failed", "mislabelled", "damaged", "infeasible")
 _ENOUGH_LINES = 3
 """Periodic lines that show how many requests run: fewer may all have been printed while a batch was changing."""
 
+_STATED_WHEN_SET = ("max_num_seqs", "max_num_batched_tokens")
+
 Row = Mapping[str, object]
 
 
@@ -158,7 +160,9 @@ def engine_error(case: Case) -> str | None:
 
 def compiled_in_window(case: Case) -> str | None:
     count = case.row["compiled_in_window"]
-    return f"the server compiled {count} kernels while requests ran" if count else None
+    if count is None or count <= case.limits["max_compiled_in_window"]:
+        return None
+    return f"the server compiled {count} kernels while requests ran: warm up with more requests"
 
 
 def cold_compile_cache(case: Case) -> str | None:
@@ -178,11 +182,22 @@ def unfair_settings(case: Case) -> str | None:
     if case.settings is None or case.row["method"] == BASELINE:
         return None
     differing = [
-        f"{name} {case.row[name]} ({BASELINE}: {case.settings[name]})"
+        f"{name} {_stated(case.row[name])} ({BASELINE}: {_stated(case.settings[name])})"
         for name in case.limits["fair_settings"]
-        if None not in (case.row[name], case.settings[name]) and case.row[name] != case.settings[name]
+        if case.row[name] != case.settings[name] and _both_known(name, case.row, case.settings)
     ]
     return ", ".join(differing) or None
+
+
+def _both_known(name: str, row: Row, other: Row) -> bool:
+    """Engines print some limits only where they are set: beside a log, silence about those means the default."""
+    if name in _STATED_WHEN_SET and None not in (row["engine_version"], other["engine_version"]):
+        return True
+    return None not in (row[name], other[name])
+
+
+def _stated(value: object) -> str:
+    return "not set" if value is None else str(value)
 
 
 def client_lag(case: Case) -> str | None:
@@ -280,7 +295,12 @@ CHECKS = (
         foreign_load,
     ),
     Check("engine_error", INVALID, "the engine reported an error in the window", engine_error),
-    Check("compiled_in_window", INVALID, "a kernel was compiled in the window", compiled_in_window),
+    Check(
+        "compiled_in_window",
+        INVALID,
+        "more than max_compiled_in_window kernels were compiled in the window",
+        compiled_in_window,
+    ),
     Check(
         "client_lag",
         INVALID,

@@ -9,8 +9,9 @@ import pytest
 from scripts.lib.conduct import conduct
 from scripts.lib.evidence import Evidence, Request
 from scripts.lib.logs.prometheus import difference
+from scripts.lib.logs.root_cause import errors_between
 from tests.lib.logs.helpers import parse, vllm
-from tests.lib.test_truth import dump, spec
+from tests.lib.test_truth import HEALTHY, dump, report_of, spec
 
 STARTUP = dump(spec("mtp", 2))
 
@@ -128,6 +129,13 @@ def test_an_engine_error_counts_inside_the_window_only() -> None:
     assert "CUDA out of memory" in went(ERROR, startup=ready)["engine_error"]
     assert went(periodic(1, 0), startup=ready + ERROR)["engine_error"] is None
     assert went(periodic(1, 0), startup=ready)["engine_error"] is None
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_servers_log_has_no_engine_error(name: str) -> None:
+    report = report_of(name)
+    if name != "h200_dflash_k3":  # it died later
+        assert errors_between(report, report.ready_offset or 0, report.size_bytes) == []
 
 
 def test_answers_cut_off() -> None:

@@ -151,6 +151,17 @@ def test_other_scheduler_settings_than_the_baseline_are_unfair() -> None:
     assert names(mtp(max_num_seqs=256), baseline) == []
 
 
+@pytest.mark.parametrize(
+    ("version", "fires"), [("0.27.1", True), (None, False)], ids=["with a log", "without a log"]
+)
+def test_a_limit_that_only_one_of_them_sets(version: str | None, fires: bool) -> None:
+    # vLLM prints max_num_seqs only where it is set.
+    baseline = measured(cell(), 12.0, max_num_seqs=None, engine_version="0.27.1")
+    row = mtp(max_num_seqs=128, engine_version=version)
+    expected = ["unfair_settings: max_num_seqs 128 (none: not set)"] if fires else []
+    assert reasons(row, baseline) == expected
+
+
 def test_what_speculation_itself_changes_is_not_unfair() -> None:
     baseline = measured(cell(), 12.0, async_scheduling=True, max_num_scheduled_tokens=8192)
     assert names(mtp(async_scheduling=False, max_num_scheduled_tokens=6144), baseline) == []
