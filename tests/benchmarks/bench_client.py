@@ -1,8 +1,9 @@
 """The client against known truth, beside `vllm bench serve`: `python -m tests.benchmarks.bench_client [--repeats 3]`.
 
-Both measure the same fake server, whose times are exact but for its own few tenths of a millisecond. At each concurrency it gives
-the tokens/s named below with one token per chunk, the hardest case. Every figure is the median of the repeats; p99 is over the
-requests of one. CPU is the client's process within the window, in cores. On a busy machine look at the load average first.
+All measure the same fake server; how exact that is itself show plain sockets. At each concurrency it gives the tokens/s named below
+with one token per chunk, the hardest case. Every figure is the median of the repeats; p99 is over the requests of one. CPU is the
+client's process within the window, in cores. Where other work runs on the machine, put `chrt -f 10` in front (root): the
+server and the clients then come first, and take no more time than otherwise. --beyond goes on to where the client gives in.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ import numpy
 from scripts.lib.client import Target, run_phase
 from scripts.lib.client_load import ClientLoad
 from scripts.lib.scenario import Request
+from tests.benchmarks import raw_client
 from tests.fake_server.running import Server, serving
 
 TTFT_S = 0.1
@@ -33,6 +36,13 @@ _BENCH_SERVE = (
     "p = P(); add_cli_args(p); main(p.parse_args())"
 )
 """`vllm bench serve` without the console script, which fails in the CPU build (it asks for a distribution called vllm)."""
+
+
+BODY = {"max_tokens": TOKENS, "temperature": 0.0}
+
+
+def messages(index: int) -> list[dict[str, str]]:
+    return [{"role": "user", "content": f"[{index}] Tell me a story"}]
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,7 @@ class Point:
 
 
 POINTS = (Point(1, 0.002, 20), Point(8, 0.004, 10), Point(64, 0.0028, 8))
+BEYOND = (Point(64, 0.002, 8), Point(64, 0.0013, 8), Point(64, 0.001, 8), Point(256, 0.012, 4))
 
 
 @dataclass(frozen=True)
@@ -76,13 +87,23 @@ def figures(tps: float, ttft_s: list[float], tpot_s: list[float], cpu: float) ->
     return Figures(tps, 1000 * statistics.median(ttft_s), 1000 * p99_s, 1000 * statistics.median(tpot_s), cpu)
 
 
+def plain_sockets(server: Server, point: Point) -> Figures:
+    body = BODY | {"ignore_eos": True, "model": "toy", "stream": True, "return_token_ids": True}
+    body |= {"stream_options": {"include_usage": True}}
+    bodies = [body | {"messages": messages(i)} for i in range(point.requests)]
+    began_s, cpu_s = time.perf_counter(), time.process_time()
+    done = raw_client.run(server.port, bodies, point.concurrency)
+    cpu = (time.process_time() - cpu_s) / (time.perf_counter() - began_s)
+    wall_s = max(r.end_s for r in done) - min(r.start_s for r in done)
+    ttft_s = [r.first_token_s - r.start_s for r in done]
+    tpot_s = [(r.end_s - r.first_token_s) / (TOKENS - 1) for r in done]
+    return figures(point.requests * TOKENS / wall_s, ttft_s, tpot_s, cpu)
+
+
 def ours(server: Server, point: Point) -> tuple[Figures, ClientLoad]:
     target = Target(f"http://127.0.0.1:{server.port}/v1", "toy", "none", 60.0, 30.0, True)
-    body = {"max_tokens": TOKENS, "temperature": 0.0, "extra_body": {"ignore_eos": True}}
-    requests = [
-        Request(i, "p", body | {"messages": [{"role": "user", "content": f"[{i}] Tell me a story"}]})
-        for i in range(point.requests)
-    ]
+    body = BODY | {"extra_body": {"ignore_eos": True}}
+    requests = [Request(i, "p", body | {"messages": messages(i)}) for i in range(point.requests)]
     asyncio.run(run_phase(target, "warmup", requests[: point.concurrency], point.concurrency))
     records, load = asyncio.run(run_phase(target, "measure", requests, point.concurrency))
     wall_s = max(r.end_s for r in records) - min(r.start_s for r in records)
@@ -147,6 +168,7 @@ def main() -> None:
     parser.add_argument(
         "--engine", type=Path, default=ENGINE, help="python of an environment with vLLM for CPU"
     )
+    parser.add_argument("--beyond", action="store_true", help="higher loads too, without vllm bench serve")
     args = parser.parse_args()
     if not args.engine.exists():
         print(
@@ -160,14 +182,17 @@ def main() -> None:
     )
     for point in POINTS:
         measure(point, args.repeats, args.engine if args.engine.exists() else None)
+    for point in BEYOND if args.beyond else ():
+        measure(point, args.repeats, None)
 
 
 def measure(point: Point, repeats: int, engine: Path | None) -> None:
     """Measure one load with each client in turn and print its lines."""
-    mine, theirs, lags_ms = [], [], []
+    plain, mine, theirs, lags_ms = [], [], [], []
     settings = {"ttft_s": TTFT_S, "step_s": point.step_s}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder, serving(Path(folder), settings, "toy") as server:
+            plain.append(plain_sockets(server, point))
             own, load = ours(server, point)
             mine.append(own)
             lags_ms.append(1000 * load.lag_p99_s)
@@ -175,6 +200,7 @@ def measure(point: Point, repeats: int, engine: Path | None) -> None:
                 theirs.append(bench_serve(engine, server, point, Path(folder)))
     true = truth(point)
     show(f"c{point.concurrency:<3} truth", true, true)
+    show("     plain sockets", median(plain), true)
     show("     this client", median(mine), true, statistics.median(lags_ms))
     if theirs:
         show("     vllm bench serve", median(theirs), true)
