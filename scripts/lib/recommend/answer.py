@@ -12,7 +12,7 @@ from scripts.lib.recommend.choice import CLEAR_WINNER, NO_CANDIDATE, NO_CLEAR_WI
 from scripts.lib.recommend.traffic_plan import TrafficPlan
 from scripts.lib.statistics import SINGLE_RUN
 
-_MOST_CONDITIONS = 4
+_MOST_GROUPS, _MOST_AXES = 3, 3
 _HOW_SURE = {
     CLEAR_WINNER: "clear",
     NO_CLEAR_WINNER: "without a clear winner (the smallest k is taken)",
@@ -55,7 +55,11 @@ def _what(decided: Sequence[Choice]) -> str:
         name, group = next(iter(groups.items()))
         return f"Best everywhere it was measured: {name}{_gain(group)}."
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    parts = [f"{name} {_where(group, decided)}{_gain(group)}" for name, group in ordered]
+    parts = [f"{name} {_where(group, decided)}{_gain(group)}" for name, group in ordered[:_MOST_GROUPS]]
+    if len(ordered) > _MOST_GROUPS:
+        rest = ordered[_MOST_GROUPS:]
+        count = sum(len(group) for _, group in rest)
+        parts.append(f"{len(rest)} others at {count} of {len(decided)} operating points")
     return f"What is best depends on the conditions: {'; '.join(parts)}."
 
 
@@ -69,17 +73,23 @@ def _gain(group: Sequence[Choice]) -> str:
 
 
 def _where(group: Sequence[Choice], everything: Sequence[Choice]) -> str:
-    """The axes that vary over all choices, with the values of this group."""
-    parts = []
+    """The conditions that set this group apart, where a few values of the axes do; else how often."""
+    parts: list[str] = []
+    chosen: dict[str, set] = {}
     for axis in POINT_AXES:
         values = list(dict.fromkeys(choice.point.axes[axis] for choice in everything))
         own = [value for value in values if any(choice.point.axes[axis] == value for choice in group)]
-        if len(values) > 1 and len(own) < len(values):
-            shown = ", ".join(map(str, own[:_MOST_CONDITIONS])) + (
-                " ..." if len(own) > _MOST_CONDITIONS else ""
-            )
-            parts.append(f"{axis} {shown}" if axis in ("concurrency", "max_model_len") else shown)
-    return f"at {' and '.join(parts)}" if parts else f"at {len(group)} of {len(everything)} operating points"
+        if len(own) == len(values):
+            continue
+        chosen[axis] = set(own)
+        shown = (
+            " and ".join(map(str, own)) if len(own) < 3 else f"{', '.join(map(str, own[:-1]))} and {own[-1]}"
+        )
+        parts.append(f"{axis} {shown}" if axis in ("concurrency", "max_model_len") else shown)
+    within = [c for c in everything if all(c.point.axes[axis] in own for axis, own in chosen.items())]
+    if parts and len(within) == len(group) and len(parts) <= _MOST_AXES:
+        return f"at {', '.join(parts)}"
+    return f"at {len(group)} of {len(everything)} operating points"
 
 
 def _how_sure(choices: Sequence[Choice]) -> str:
@@ -100,7 +110,8 @@ def plan_text(plan: TrafficPlan) -> list[str]:
     wanted = plan.budget.requests_per_s
     goal = "" if wanted is None else f" ({wanted:g} wanted)"
     devices = "1 device" if fleet.devices == 1 else f"{fleet.devices} devices"
-    lines += [f"{fleet.requests_per_s:.3g} requests/s{goal} on {devices}:", ""]
+    unproven = "" if fleet.proven else " (the solver's time ran out: there may be a better plan)"
+    lines += [f"{fleet.requests_per_s:.3g} requests/s{goal} on {devices}{unproven}:", ""]
     for server, count in fleet.servers.items():
         lines.append(
             f"- {count} x {server.hardware}, {server.engine}: {label(server)}, max_model_len {server.max_model_len}"

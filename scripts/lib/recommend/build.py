@@ -61,6 +61,7 @@ def _plan_json(plan: TrafficPlan) -> dict[str, object]:
         "obstacles": list(plan.obstacles),
         "requests_per_s": fleet and fleet.requests_per_s,
         "devices": fleet and fleet.devices,
+        "proven": fleet and fleet.proven,
         "servers": [{**vars(server), "count": count} for server, count in fleet.servers.items()]
         if fleet
         else [],

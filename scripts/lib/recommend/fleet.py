@@ -11,6 +11,9 @@
                Then the simplest of the plans within `tolerance` of that (fewest configurations, then smallest k), and
                among those the highest rate, on no more devices than it takes.
 
+A solve may end within a quarter of `tolerance` of the best (without a tolerance: at the best), or after some seconds with what
+it has: Fleet.proven says whether the first objective was settled.
+
 Assumption: a server divides its time between kinds of traffic; what it does while serving them mixed was not measured.
 """
 
@@ -24,6 +27,8 @@ import pulp
 from scripts.lib.cell import Server
 from scripts.lib.recommend.wishes import Traffic
 
+_LIMIT_S = 10
+"""Of wall time for each solve: thousands of measured configurations that beat each other here and there can take minutes."""
 _SLACK = 1e-6
 """Relative room for the solver's rounding where a stage holds on to what the one before found."""
 
@@ -58,12 +63,14 @@ class Route:
 
 @dataclass(frozen=True)
 class Fleet:
-    """`servers`: how many of each configuration. `requests_per_s` is what they can take of the mix."""
+    """`servers`: how many of each configuration. `requests_per_s` is what they can take of the mix. `proven`: nothing better
+    is possible, but for the tolerance."""
 
     servers: Mapping[Server, int]
     routes: tuple[Route, ...]
     requests_per_s: float
     devices: int
+    proven: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Bu
 
     Raises SolverError when the solver fails.
     """
-    options = _undominated([o for o in options if o.rates and budget.devices.get(o.server.hardware, 0)])
+    options = _usable(options, budget)
     if budget.requests_per_s is None:
         best = _solve(options, traffic, budget, "rate", _Stage())
         if best is None or best.requests_per_s <= 0:
@@ -102,7 +109,27 @@ def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Bu
     # Without a wanted rate nothing has kept idle devices out so far.
     lean = replace(kept, rate_at_least=fastest.requests_per_s * (1 - _SLACK))
     leanest = _solve(options, traffic, budget, "devices", lean) or fastest
-    return replace(leanest, requests_per_s=fastest.requests_per_s)
+    return replace(leanest, requests_per_s=fastest.requests_per_s, proven=best.proven)
+
+
+def feasible(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget) -> bool:
+    """Whether there is any plan; sooner known than the best one. Raises SolverError as best_fleet does."""
+    if budget.requests_per_s is None:
+        served = [kind for kind in traffic if any(o.rates.get(kind) for o in _usable(options, budget))]
+        wanted = _Stage(rate_at_least=_least_rate(options, traffic)) if len(served) == len(traffic) else None
+    else:
+        wanted = _Stage(rate_at_least=budget.requests_per_s * (1 - _SLACK))
+    return wanted is not None and _solve(_usable(options, budget), traffic, budget, "any", wanted) is not None
+
+
+def _least_rate(options: Sequence[Option], traffic: Sequence[Traffic]) -> float:
+    """A rate that every plan that serves all traffic reaches: one server divides its time among everything."""
+    slowest = (min(o.rates[kind] for o in options if o.rates.get(kind)) / kind.share for kind in traffic)
+    return min(slowest) / (len(traffic) + 1)
+
+
+def _usable(options: Sequence[Option], budget: Budget) -> list[Option]:
+    return _undominated([o for o in options if o.rates and budget.devices.get(o.server.hardware, 0)])
 
 
 def _undominated(options: Sequence[Option]) -> list[Option]:
@@ -139,7 +166,8 @@ def _solve(
     program += {
         "rate": -rate,
         "devices": devices,
-        "simplicity": pulp.lpSum(weight * y for weight, y in zip(_burden(options), used, strict=True)),
+        "simplicity": pulp.lpSum(w * y for w, y in zip(_burden(options, budget), used, strict=True)),
+        "any": pulp.lpSum([]),
     }[goal]
     for s, option in enumerate(options):
         program += pulp.lpSum(time[s, t] for t in range(len(traffic)) if (s, t) in time) <= count[s]
@@ -155,18 +183,22 @@ def _solve(
     program += pulp.lpSum(used) <= budget.configurations
     if stage.devices_at_most is not None:
         program += devices <= stage.devices_at_most
-    status = pulp.LpStatus[program.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, threads=1))]
+    solver = pulp.PULP_CBC_CMD(
+        msg=False, gapRel=budget.tolerance / 4, timeLimit=_LIMIT_S, timeMode="elapsed", threads=1
+    )
+    status = pulp.LpStatus[program.solve(solver)]
     if status == "Infeasible":
         return None
     if status != "Optimal":
-        raise SolverError(f"the solver ended with status {status}")
-    return _fleet(options, traffic, [round(n.value() or 0) for n in count], time, rate.value())
+        raise SolverError(f"the solver found no plan within {_LIMIT_S} s ({status})")
+    found = _fleet(options, traffic, [round(n.value() or 0) for n in count], time, rate.value())
+    return replace(found, proven=program.sol_status == pulp.LpSolutionOptimal)
 
 
-def _burden(options: Sequence[Option]) -> list[int]:
-    """Weights under which one configuration more outweighs any sum of k."""
-    total = sum(option.server.k for option in options)
-    return [1 + total + option.server.k for option in options]
+def _burden(options: Sequence[Option], budget: Budget) -> list[int]:
+    """Weights under which one configuration more outweighs the k of all that may be used."""
+    most = max((option.server.k for option in options), default=0)
+    return [1 + most * min(budget.configurations, len(options)) + option.server.k for option in options]
 
 
 def _fleet(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scripts.lib.recommend.fleet import Budget, Option, best_fleet
+from scripts.lib.recommend.fleet import Budget, Option, best_fleet, feasible
 from scripts.lib.recommend.wishes import Traffic
 
 OptionsFor = Callable[[Mapping[str, float]], Sequence[Option]]
@@ -53,7 +53,7 @@ def _limits(question: Question) -> list[str]:
     words = []
     for key, bound in question.limits.items():
         others = {name: value for name, value in question.limits.items() if name != key}
-        if best_fleet(question.options_for(others), question.traffic, question.budget):
+        if feasible(question.options_for(others), question.traffic, question.budget):
             words.append(f"The limit {key} ({bound:g}) binds: without it a plan is possible.")
     return words
 
@@ -81,11 +81,11 @@ def _fewest_configurations(
 ) -> int | None:
     """How many configurations would do, None if no number does. More never hurt, so halving finds it."""
     few, enough = budget.configurations, len(options)
-    if enough <= few or not best_fleet(options, traffic, replace(budget, configurations=enough)):
+    if enough <= few or not feasible(options, traffic, replace(budget, configurations=enough)):
         return None
     while enough - few > 1:
         middle = (few + enough) // 2
-        if best_fleet(options, traffic, replace(budget, configurations=middle)):
+        if feasible(options, traffic, replace(budget, configurations=middle)):
             enough = middle
         else:
             few = middle

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scripts.lib.cell import Server
 from scripts.lib.recommend.candidates import Candidate, OperatingPoint
 from scripts.lib.recommend.choice import eligible
-from scripts.lib.recommend.fleet import Budget, Fleet, Option, best_fleet
+from scripts.lib.recommend.fleet import Budget, Fleet, Option, SolverError, best_fleet
 from scripts.lib.recommend.obstacles import Question, obstacles
 from scripts.lib.recommend.wishes import Traffic, Wishes
 
@@ -53,9 +53,15 @@ def _plan(
     def options_for(limits: Mapping[str, float]) -> list[Option]:
         return options(points, traffic, limits, devices_of)
 
-    fleet = best_fleet(options_for(wishes.limits), traffic, budget)
-    why = () if fleet else tuple(obstacles(Question(options_for, wishes.limits, traffic, budget)))
-    return TrafficPlan(model, traffic, not wishes.traffic, budget, fleet, why)
+    fleet, why = None, []
+    try:
+        fleet = best_fleet(options_for(wishes.limits), traffic, budget)
+        why = [] if fleet else obstacles(Question(options_for, wishes.limits, traffic, budget))
+    except SolverError as error:
+        why = [
+            f"It is not known whether one is possible: {error}; name fewer kinds of traffic or set limits."
+        ]
+    return TrafficPlan(model, traffic, not wishes.traffic, budget, fleet, tuple(why))
 
 
 def _every_kind(points: Sequence[OperatingPoint]) -> tuple[Traffic, ...]:

@@ -69,6 +69,23 @@ def test_the_answer_is_two_sentences() -> None:
     assert answer([choose(ONE, {})])[0] == "Best everywhere it was measured: mtp k3 (1.50x `none`)."
 
 
+def test_many_different_winners_are_counted_and_not_listed() -> None:
+    """Five winners, scattered over two scenarios: no condition sets them apart."""
+    points = [
+        operating_point(
+            candidate("none", [10.0], c), candidate(f"mtp k{k}", [20.0], c, speedup=2.0), scenario=scenario
+        )
+        for scenario, ks in {"chat": (1, 2, 3, 4), "code": (2, 3, 4, 5)}.items()
+        for c, k in zip((1, 2, 4, 8), ks, strict=True)
+    ]
+    what, _ = answer([choose(point, {}) for point in points])
+    assert what == (
+        "What is best depends on the conditions: mtp k2 at 2 of 8 operating points (2.00x `none`); "
+        "mtp k3 at 2 of 8 operating points (2.00x `none`); mtp k4 at 2 of 8 operating points (2.00x `none`); "
+        "2 others at 2 of 8 operating points."
+    )
+
+
 def test_an_empty_table_says_so() -> None:
     assert recommendation_text(recommendation_table([])) == [
         "Nothing was measured, so nothing can be recommended."
