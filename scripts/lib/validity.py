@@ -14,7 +14,8 @@ from functools import cache
 
 from scripts.lib.cell import BASELINE
 from scripts.lib.config import load_schema
-from scripts.lib.validity_checks import CHECKS, FAILED_STATUS, INVALID, UNFAIR, Case, Row
+from scripts.lib.validity_case import INVALID, UNFAIR, Case, Row
+from scripts.lib.validity_checks import CHECKS
 
 VALID = "VALID"
 SEVERITIES = (VALID, UNFAIR, INVALID)
@@ -23,6 +24,8 @@ SEVERITIES = (VALID, UNFAIR, INVALID)
 _SERVER = ("hardware", "engine", "model", "max_model_len")
 _CONDITIONS = (*_SERVER, "scenario", "concurrency")
 _MEASURED = "measured"
+_FAILED = ("failed", "mislabelled", "damaged", "infeasible")
+"""Statuses of rows without a usable result; each is the name of its own reason."""
 
 Limits = Mapping[str, object]
 
@@ -49,7 +52,7 @@ def judge(row: Row, baseline: Row | None, settings: Row | None, limits: Limits) 
 
 
 def _without_result(row: Row) -> str:
-    name = row["status"] if row["status"] in FAILED_STATUS else "failed"
+    name = row["status"] if row["status"] in _FAILED else "failed"
     return f"{name}: {'; '.join(row['reasons'] or ()) or 'there is no result'}"
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from scripts.lib.config import REPOSITORY
 from scripts.lib.validity import default_limits, judge, judge_all
-from scripts.lib.validity_checks import CHECKS, INVALID, UNFAIR
+from scripts.lib.validity_case import INVALID, UNFAIR
+from scripts.lib.validity_checks import CHECKS
 from tests.evidence_factory import cell
 from tests.record_factory import damaged, failed, infeasible, measured, mislabelled
 
