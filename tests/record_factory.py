@@ -7,6 +7,7 @@ import polars as pl
 from scripts.lib.cell import Cell
 from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import METRICS
+from scripts.lib.origin import PROVENANCE_FIELDS
 from scripts.lib.record import (
     DAMAGED,
     FAILED,
@@ -14,7 +15,6 @@ from scripts.lib.record import (
     INFEASIBLE,
     MEASURED,
     MISLABELLED,
-    PROVENANCE_FIELDS,
 )
 from scripts.lib.server_config import CONFIG_FIELDS
 from scripts.lib.tables.cells import cells_table

@@ -14,9 +14,7 @@ with its reason in `absent`), how the window went (conduct.py), `notes` for the 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from scripts.lib.asked import Asked, asked_of
@@ -28,6 +26,7 @@ from scripts.lib.host_metrics import host_metrics
 from scripts.lib.logs import LogReport, find_failure, parse_path
 from scripts.lib.logs.prometheus import MetricsDelta, difference
 from scripts.lib.metrics import METRICS, of_subject
+from scripts.lib.origin import PROVENANCE_FIELDS, origin
 from scripts.lib.power_metrics import power_metrics, power_notes
 from scripts.lib.request_metrics import request_metrics
 from scripts.lib.server_config import CONFIG_FIELDS, server_config
@@ -51,21 +50,6 @@ FAILURE_FIELDS = (
     "failure_phase",
     "failure_process",
     "first_error",
-)
-PROVENANCE_FIELDS = (
-    "acceptance_source",
-    "engine_version",
-    "image_digest",
-    "command",
-    "host",
-    "device",
-    "boot",
-    "workflow_commit",
-    "started_at",
-    "finished_at",
-    "key",
-    "evidence",
-    "log",
 )
 _COUNTS = ("requests", "completed", "failed")
 _COMPARED = frozenset(of_subject("comparison"))
@@ -150,7 +134,7 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         record = blank_record(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | around
         _add_server(record, reasons | unknown, evidence, cell)
     record["synthetic"] = record["synthetic"] or asked_of(cell, manifest).synthetic
-    return record | {"first_error": first_error} | _provenance(evidence)
+    return record | {"first_error": first_error} | origin(evidence)
 
 
 def _surroundings(evidence: Evidence, tokens: int | None) -> tuple[Record, dict[str, str]]:
@@ -284,30 +268,3 @@ def _warmup_note(evidence: Evidence) -> list[str]:
         if failed
         else []
     )
-
-
-def _provenance(evidence: Evidence) -> Record:
-    manifest, server = evidence.manifest, evidence.manifest["server"]
-    return {
-        "image_digest": server.get("image_digest"),
-        "command": shlex.join(server["argv"]) if server.get("argv") else None,
-        "host": manifest["host"],
-        "device": _device(manifest["device"], server.get("gpus") or ()),
-        "boot": manifest["boot"]["id"],
-        "workflow_commit": manifest["workflow_commit"],
-        "started_at": _utc(manifest["started_at"]),
-        "finished_at": _utc(manifest["finished_at"]),
-        "key": manifest["key"],
-        "evidence": str(evidence.folder),
-        "log": str(evidence.log) if evidence.log else None,
-    }
-
-
-def _device(device: Mapping[str, object], claimed: Sequence[Mapping[str, str]]) -> str | None:
-    """What the server ran on, in words: the GPUs it had, those of the machine where that is not known, else the CPU."""
-    gpus = [str(gpu.get("name")) for gpu in claimed or device.get("gpus") or ()]
-    return ", ".join(gpus) or device.get("cpu")
-
-
-def _utc(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,7 +15,8 @@ import polars as pl
 from scripts.lib.cell import AXES, COUNT_AXES
 from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import INTEGER, METRICS, NUMBERS
-from scripts.lib.record import FAILURE_FIELDS, PROVENANCE_FIELDS
+from scripts.lib.origin import PROVENANCE_FIELDS
+from scripts.lib.record import FAILURE_FIELDS
 from scripts.lib.server_config import CONFIG_FIELDS
 from scripts.lib.tables.compare import with_memory_changes, with_speedup
 from scripts.lib.validity import Limits, default_limits, judge_all
