@@ -6,13 +6,13 @@ acceptance are noise. The answers come from the evidence, the first ANSWERS of e
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from scripts.lib.cell import BASELINE, COUNT_AXES
-from scripts.lib.degenerate import excerpt
 from scripts.lib.evidence import DamagedEvidence, Request, read_answers
 from scripts.lib.metrics import ABSENT
 from scripts.lib.outputs import (
@@ -37,7 +37,8 @@ ANSWERS = 40
 REPEATS, CONCURRENCIES = "repeats", "concurrencies"
 """Where the noise comes from: `none` of another boot, or (prompts without a nonce) `none` at other concurrencies."""
 
-_SAMPLE = 300
+_SAMPLE, _SAMPLE_WIDTH = 400, 90
+_AS_IS = {"drop_whitespace": False, "replace_whitespace": False}
 _POINT = (*CELL_BLOCK, "concurrency", *METHOD, "synthetic")
 
 OUTPUTS_SCHEMA: dict[str, pl.DataType] = (
@@ -168,7 +169,11 @@ class _Block:
         if not answers:
             return {}
         request = answers[min(answers)]
-        return {"sample_prompt": request.prompt_id, "sample": excerpt(request.output, _SAMPLE)}
+        return {"sample_prompt": request.prompt_id, "sample": _shortened(request.output)}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SAMPLE else text[: _SAMPLE - 4] + " ..."
 
 
 def _of_baseline(source: str | None) -> str:
@@ -276,5 +281,14 @@ def _samples(rows: pl.DataFrame) -> list[str]:
     lines = ["One answer of each method:", ""]
     said = rows.drop_nulls("sample").unique((*METHOD, "synthetic"), keep="first", maintain_order=True)
     for row in said.iter_rows(named=True):
-        lines += [f"- {_name(row)}, prompt {row['sample_prompt']}:", "", f"      {row['sample']}", ""]
+        lines += [f"- {_name(row)}, prompt {row['sample_prompt']}:", "", *_verbatim(row["sample"]), ""]
     return lines[:-1] if len(said) else ["No answers were kept."]
+
+
+def _verbatim(text: str) -> list[str]:
+    """Indented, so that markdown leaves it alone; what cannot be printed as escapes."""
+    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    lines = [
+        part for line in shown.splitlines() for part in textwrap.wrap(line, _SAMPLE_WIDTH, **_AS_IS) or [""]
+    ]
+    return [f"      {line}".rstrip() for line in lines] if shown.strip() else ["      (empty)"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -206,7 +207,7 @@ def test_what_is_not_compared_says_why_and_shows_a_sample(store, values, why):
     assert row["verdict"] == "not compared"
     assert row["compared"] in (None, 0)
     assert why in row["reason"]
-    assert row["sample"].startswith("'a bridge joins")
+    assert row["sample"].startswith("a bridge joins")
     assert why in " ".join(store.text.split())
 
 
@@ -264,6 +265,30 @@ def test_one_sample_per_method_at_its_lowest_concurrency(store):
         store.add("mtp", 3, concurrency)
     samples = [line for line in store.text.splitlines() if line.startswith("- ")]
     assert samples == ["- none c1, prompt p0:", "- mtp k3 c1, prompt p0:"]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("def f():\n    return 1\n", ["      def f():", "          return 1"]),
+        ("a\x07b\ufffd", ["      a\\x07b\ufffd"]),
+        ("", ["      (empty)"]),
+        ("# no heading\n\n| no table |", ["      # no heading", "", "      | no table |"]),
+    ],
+)
+def test_a_sample_is_shown_line_by_line_and_harms_no_markdown(store, said, shown):
+    folder = store.add()
+    store.answers[folder] = [replace(store.answers[folder][0], output=said)]
+    lines = store.text.splitlines()
+    at = lines.index("- none c1, prompt p0:") + 2
+    assert lines[at : at + len(shown)] == shown
+
+
+def test_a_long_sample_is_cut_and_wrapped(store):
+    folder = store.add()
+    store.answers[folder] = [replace(store.answers[folder][0], output="word " * 500)]
+    assert len(store.row()["sample"]) == 400
+    assert max(map(len, store.text.splitlines())) <= 100
 
 
 def test_other_lengths_scenarios_and_models_are_not_mixed(store):
