@@ -111,6 +111,8 @@ class ClosedLoop:
             api_key=self._target.api_key,
             max_retries=0,
             timeout=timeout,
+            # What a proxy compresses it holds back, and chunks come late and together.
+            default_headers={"Accept-Encoding": "identity"},
             http_client=http_client,
         )
 

@@ -6,12 +6,24 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
-def versions() -> dict[str, str]:
-    return {"python": platform.python_version(), "openai": version("openai")}
+def versions() -> dict[str, str | None]:
+    """What the client ran on; aiohttp is None where openai's client had to do with its default transport."""
+    return {
+        "python": platform.python_version(),
+        "openai": version("openai"),
+        "aiohttp": _version("aiohttp"),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def built_facts(needs: Iterable[str]) -> dict[str, dict[str, object]]:

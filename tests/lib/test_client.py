@@ -63,6 +63,26 @@ def test_a_proxy_of_the_environment_does_not_come_between(tmp_path, monkeypatch)
     assert record.error is None
 
 
+def test_answers_are_asked_for_uncompressed():
+    async def asked():
+        heads = []
+
+        async def hang_up(reader, writer):
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.close()
+
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        target = Target(f"http://127.0.0.1:{port}/v1", "toy", "none", 20.0, 5.0, True)
+        await run_phase(target, "measure", requests(1), 1)
+        server.close()
+        return heads[-1].decode().lower()
+
+    head = asyncio.run(asked())
+    assert head.startswith("post /v1/chat/completions")
+    assert "accept-encoding: identity\r\n" in head
+
+
 def test_what_was_sent_stays_readable_when_the_phase_is_cancelled(tmp_path):
     async def cancelled(server):
         target = Target(f"http://127.0.0.1:{server.port}/v1", "toy", "none", 20.0, 5.0, True)

@@ -2,7 +2,21 @@ from __future__ import annotations
 
 import json
 
-from scripts.lib.provenance import built_facts
+import pytest
+
+from scripts.lib import provenance
+from scripts.lib.provenance import built_facts, versions
+
+
+def test_a_package_that_is_not_there_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package):
+        if package == "aiohttp":
+            raise provenance.PackageNotFoundError
+        return "1.2"
+
+    monkeypatch.setattr(provenance, "version", version)
+    found = versions()
+    assert (found["openai"], found["aiohttp"]) == ("1.2", None)
 
 
 def test_what_was_built_is_told_but_for_single_files(tmp_path):
