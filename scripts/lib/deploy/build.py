@@ -176,7 +176,7 @@ def _schedules(schedules: Sequence[Scheduled], notes: Sequence[str], sweep: Swee
             f"{schedule.name}: {parts} requests running. Derived from the K curve; whether it does as well is not known until "
             "`snakemake --cores 1 verify_schedule` has measured it."
         )
-        lines += ["", *paragraph(text)]
+        lines += [*([""] if lines else []), *paragraph(text)]
         if launch and launch.argv:
             lines += [
                 "",

@@ -12,6 +12,9 @@ from scripts.lib.published.data import CONDITIONS, OF_A_FIGURE, SPREAD, Figure, 
 from scripts.lib.tables import markdown
 from scripts.lib.validity import VALID
 
+_OF_LOAD = ("scenario", "concurrency", "requests")
+"""What says how a server was used, and nothing about the server."""
+
 FlagsOf = Callable[[Server], Mapping[str, object] | None]
 """The flags a server was started with; None where they are not known."""
 
@@ -75,11 +78,17 @@ def _of_words(of: Mapping[str, object]) -> str:
 
 
 def _axes(figure: Figure, point: Mapping[str, object]) -> list[str]:
+    names = [name for name in CONDITIONS if not (name in _OF_LOAD and _is_of_server(figure))]
     return [
         f"{name} {_plain(point[name])}, not {' or '.join(map(str, wanted))}"
-        for name in CONDITIONS
+        for name in names
         if (wanted := figure.conditions.get(name)) and point[name] not in wanted
     ]
+
+
+def _is_of_server(figure: Figure) -> bool:
+    """Memory and start-up are facts of a server, whatever is asked of it."""
+    return METRICS[figure.metric.removesuffix(SPREAD)].subject in ("memory", "startup")
 
 
 def _plain(value: object) -> object:
@@ -87,10 +96,12 @@ def _plain(value: object) -> object:
 
 
 def _not_stated(figure: Figure, point: Mapping[str, object]) -> list[str]:
-    """Axes that the study leaves open; all figures of memory hold for any concurrency."""
-    open_axes = [axis for axis in OF_A_FIGURE if axis not in figure.of and METRICS.get(figure.metric)]
-    if METRICS[figure.metric.removesuffix(SPREAD)].subject in ("memory", "startup"):
-        open_axes = [axis for axis in open_axes if axis != "concurrency"]
+    """Axes that the study leaves open."""
+    open_axes = [
+        axis
+        for axis in OF_A_FIGURE
+        if axis not in figure.of and not (axis in _OF_LOAD and _is_of_server(figure))
+    ]
     return [
         f"{axis} {point[axis]}, not stated in the study"
         for axis in open_axes
@@ -147,9 +158,15 @@ def _cells(row: Mapping[str, object]) -> list[str]:
     values = (
         text(row["published"]),
         text(row["measured"]) + mark,
-        f"{row['ratio']:.2f}x" if row["ratio"] else ABSENT,
+        _ratio(row["ratio"]),
     )
     return [str(row["method"]), k, str(row["concurrency"]), label, *values]
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return ABSENT
+    return f"{value:.2f}x" if value >= 0.1 else f"{value:.1g}x"
 
 
 def _differences(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:

@@ -100,6 +100,24 @@ def test_the_nearest_conditions_are_taken() -> None:
     assert table.filter(pl.col("method") == "dspark")["ratio"].to_list() == pytest.approx([1.0, 1.0])
 
 
+def test_memory_is_a_fact_of_the_server_whatever_was_asked_of_it() -> None:
+    """Study B's KV cache was read at forced-256; study A's scenario has the same server."""
+    record = measured(
+        cell(
+            concurrency=4,
+            hardware="dgx-spark",
+            engine="vllm-0.27.1",
+            model="nemotron-3.5-lightning-nvfp4",
+            max_model_len=65536,
+        ),
+        100.0,
+        weights_gib=17.62,
+    )
+    table = compared([record], {"gpu-memory-utilization": 0.85, "max-num-seqs": 8})
+    row = table.filter(pl.col("metric") == "weights_gib", pl.col("method") == "none").row(0, named=True)
+    assert (row["ratio"], row["differs"]) == (1.0, [])
+
+
 def test_what_was_not_run_is_said() -> None:
     table = compared([record for record in run() if record["method"] != "dspark"])
     missing = headline(table).filter(pl.col("method") == "dspark")
