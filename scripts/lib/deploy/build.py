@@ -13,8 +13,8 @@ from scripts.lib.cell import Server
 from scripts.lib.deploy.compose import FIRST_PORT, Deployed, compose_file, serve_command
 from scripts.lib.deploy.schedule import EngineFacts, derive
 from scripts.lib.deploy.scheduled import Scheduled, applicable, to_json, with_schedules
-from scripts.lib.launch import Launch
 from scripts.lib.launched import devices_of, launch_of, resolved
+from scripts.lib.launchers import typed
 from scripts.lib.recommend.candidates import OperatingPoint, label
 from scripts.lib.recommend.wishes import Wishes
 from scripts.lib.sweep import Sweep
@@ -115,12 +115,8 @@ def serve_script(deployed: Sequence[Deployed]) -> str:
         return "\n".join([*lines, "echo 'There is no server to start: see README.md' >&2", "exit 1"]) + "\n"
     lines.append(f'case "${{1:-{started[0].name}}}" in')
     for one in started:
-        assert one.launch is not None
-        environment = [
-            shlex.quote(f"{name}={value}") for name, value in sorted(one.launch.environment.items())
-        ]
         lines.append(f"{one.name})")
-        lines.append(f"  exec env {' '.join(environment)} {one.launch.command_line(one.port)} ;;")
+        lines.append(f"  exec {_as_measured(one)} ;;")
     names = " ".join(one.name for one in started)
     return "\n".join([*lines, f'*) echo "no server $1; there are: {names}" >&2; exit 2 ;;', "esac"]) + "\n"
 
@@ -137,24 +133,26 @@ def _readme(
     for plan in recommendation["plans"]:
         lines += ["", f"## What to run for {plan['model']}", "", *plan["text"]]
     for one in deployed:
-        lines += ["", f"## {one.name}", "", *_commands(one.launch, one.port)]
+        lines += ["", f"## {one.name}", "", *_commands(one)]
     if remarks:
         lines += ["", "## Remarks on compose.yaml", "", *(f"- {words}" for words in remarks)]
     return [*lines, "", "## k by number of running requests", "", *_schedules(schedules, notes, sweep)]
 
 
-def _commands(launch: Launch | None, port: int) -> list[str]:
-    if launch is None or not launch.argv:
+def _as_measured(one: Deployed) -> str:
+    """The command of a run for a POSIX shell, with its variables in front."""
+    assert one.launch is not None
+    variables, words = typed(one.launch, one.port)
+    return shlex.join(["env", *(f"{name}={value}" for name, value in variables.items()), *words])
+
+
+def _commands(one: Deployed) -> list[str]:
+    if one.launch is None or not one.launch.argv:
         return ["There is no command: this workflow did not start that server."]
-    serve = shlex.join(serve_command(replace(launch, argv=_on_port(launch.argv, port))))
-    lines = _code(serve)
-    if launch.command_line(port) != serve:
-        lines += ["", "As it was started to be measured:", "", *_code(launch.command_line(port))]
-    variables = [f"{name}={value}" for name, value in sorted(launch.environment.items())]
-    if variables:
-        lines += ["", "Environment:", "", *_code(*variables)]
-    if launch.environment_names:
-        lines += ["", f"Taken from your shell if set: {', '.join(launch.environment_names)}"]
+    lines = _code(shlex.join(serve_command(replace(one.launch, argv=_on_port(one.launch.argv, one.port)))))
+    lines += ["", "As it was started to be measured:", "", *_code(_as_measured(one))]
+    if one.launch.environment_names:
+        lines += ["", f"Taken from your shell if set: {', '.join(one.launch.environment_names)}"]
     return lines
 
 

@@ -12,6 +12,8 @@ from scripts.lib.cell import Server
 from scripts.lib.launch import PORT, Container, Launch
 
 FIRST_PORT = 8000
+_DOCKER = "docker://"
+"""What apptainer puts before the name of an image of docker's."""
 _HEADER = """# Servers as they were measured, one service each, reachable on this machine only (127.0.0.1).
 # docker compose -f compose.yaml up
 """
@@ -48,6 +50,11 @@ def compose_file(deployed: Sequence[Deployed], image: str | None) -> tuple[str, 
                 f"{one.name}: measured without a container; name an image under recommend.image to have a service for it."
             )
             continue
+        if container.image.endswith(".sif"):
+            remarks.append(
+                f"{one.name}: {container.image} is an image of apptainer's, which compose cannot run."
+            )
+            continue
         if launch.container is None:
             remarks.append(
                 f"{one.name}: {image} is not what was measured: that was an installation on the machine."
@@ -66,10 +73,15 @@ def _container_for(image: str | None) -> Container | None:
 
 
 def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, Any]:
-    host_network = container.network == "host"
+    network = "host" if launch.launcher == "apptainer" else container.network
+    host_network = network == "host"
     inside = one.port if host_network else container.port
     command = [_literal(part.replace(PORT, str(inside))) for part in arguments(launch, container)]
-    service: dict[str, Any] = {"image": container.image, "entrypoint": command[:1], "command": command[1:]}
+    service: dict[str, Any] = {
+        "image": container.image.removeprefix(_DOCKER),
+        "entrypoint": command[:1],
+        "command": command[1:],
+    }
     service["environment"] = [
         _literal(f"{name}={value}") for name, value in sorted(launch.environment.items())
     ]
@@ -82,8 +94,8 @@ def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, A
         service["ipc"] = container.ipc
     if container.shm_size:
         service["shm_size"] = container.shm_size
-    if container.network:
-        service["network_mode"] = container.network
+    if network:
+        service["network_mode"] = network
     if not host_network:
         service["ports"] = [f"127.0.0.1:{one.port}:{container.port}"]
     gpus = _gpus(one, container)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from pathlib import Path
 
 import yaml
 
@@ -111,19 +112,46 @@ def test_options_that_compose_cannot_take_are_said() -> None:
     assert "--ulimit memlock=-1" in remark
 
 
+def what_the_script_starts(script: str, folder: Path) -> list[str]:
+    """`env` is replaced by a program that tells what it was given."""
+    subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+    (folder / "serve.sh").write_text(script.replace("exec env ", "printf '%s\\n' "))
+    told = subprocess.run(["sh", folder / "serve.sh"], capture_output=True, text=True, check=True)
+    return told.stdout.splitlines()
+
+
 def test_the_script_runs_exactly_the_measured_command(tmp_path) -> None:
     planned = sweep()
-    script = files(planned, CPU)["serve.sh"]
-    subprocess.run(["sh", "-n"], input=script, text=True, check=True)
     launch = planned.launch(CPU)
-    # `env` is replaced by a program that tells what it was given.
-    (tmp_path / "serve.sh").write_text(script.replace("exec env ", "printf '%s\\n' "))
-    said = subprocess.run(["sh", tmp_path / "serve.sh"], capture_output=True, text=True, check=True).stdout
     variables = [f"{name}={value}" for name, value in sorted(launch.environment.items())]
-    assert said.splitlines() == [*variables, *shlex.split(launch.command_line(8000))]
+    said = what_the_script_starts(files(planned, CPU)["serve.sh"], tmp_path)
+    assert said == [*variables, *shlex.split(launch.command_line(8000))]
     wrong = subprocess.run(["sh", tmp_path / "serve.sh", "other"], capture_output=True, text=True)
     assert wrong.returncode == 2
     assert "there are: cpu-smollm2-mtp-k3-len1024" in wrong.stderr
+
+
+def test_the_script_starts_a_container_where_one_was_measured(tmp_path) -> None:
+    said = what_the_script_starts(files(study("a"), SPARK)["serve.sh"], tmp_path)
+    assert said[:2] == ["docker", "run"]
+    assert "vllm/vllm-openai:v0.27.1" in said
+
+
+def test_an_image_of_apptainers_runs_in_the_hosts_network() -> None:
+    launch = Launch(
+        "vllm",
+        "apptainer",
+        ("vllm", "serve", "m", "--port", "{port}"),
+        container=Container("docker://a/b:1", "all"),
+    )
+    text, _ = compose_file([Deployed("one", SPARK, 8001, 1, None, launch)], None)
+    service = yaml.safe_load(text)["services"]["one"]
+    assert (service["image"], service["network_mode"]) == ("a/b:1", "host")
+    assert service["command"][-1] == "8001"
+    file = Launch("vllm", "apptainer", ("vllm", "serve", "m"), container=Container("/images/vllm.sif"))
+    text, (remark,) = compose_file([Deployed("one", SPARK, 8001, 1, None, file)], None)
+    assert yaml.safe_load(text)["services"] == {}
+    assert "compose cannot run" in remark
 
 
 def test_the_readme_has_vllm_serve_the_measured_command_and_the_plan() -> None:
