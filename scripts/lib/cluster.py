@@ -11,8 +11,20 @@ from typing import Any
 
 from scripts.lib.parts import Hardware
 
-REQUESTS = ("slurm_partition", "gres", "gpu", "constraint", "qos", "slurm_account", "cpus_per_task", "mem_mb")
-"""Names of the resources that `request` may give."""
+REQUESTS = (
+    "slurm_partition",
+    "gres",
+    "gpu",
+    "constraint",
+    "qos",
+    "slurm_account",
+    "cpus_per_task",
+    "mem_mb",
+    "runtime",
+)
+"""Names of the resources that a job may ask for; `runtime`, in minutes, is no matter of hardware and not given by `request`."""
+
+BUILD_MINUTES = 120
 
 
 def request(hardware: Hardware, gpus: int) -> dict[str, str | int]:

@@ -173,6 +173,17 @@ class Plan:
         """Those that nothing is known against."""
         return [cell for cell in cells if not self.infeasible(cell)]
 
+    @property
+    def requests(self) -> list[tuple[str, dict[str, str | int]]]:
+        """What the server jobs of this run ask a scheduler for, each different one once, with the name of the hardware."""
+        boots = sorted({cell.boot for cell in self.asked}, key=lambda boot: boot.path)
+        asked = {(boot.server.hardware, *(request := self.request(boot)).items()): request for boot in boots}
+        return [(hardware, request) for (hardware, *_), request in asked.items()]
+
+    def request(self, boot: Boot) -> dict[str, str | int]:
+        """Resources of a boot's job (cluster.py), its time limit in minutes included."""
+        return self.sweep.request(boot.server) | {"runtime": self.runtime_minutes(boot)}
+
     def runtime_minutes(self, boot: Boot) -> int:
         """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""
         cells = max(1, len(self.asked_on(boot)))

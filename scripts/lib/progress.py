@@ -123,6 +123,12 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+def repeat(line: str) -> None:
+    """A line that another process has said, time of day included."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 def _done_path(path: Path) -> Path:
     return path.with_suffix(".done.jsonl")
 

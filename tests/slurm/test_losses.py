@@ -57,3 +57,5 @@ def test_a_cancelled_job_a_lost_node_and_a_job_over_its_time(project):
         "h200": ["COMPLETED", "TIMEOUT"],
     }
     assert project.jobs[lost]["state"] == "COMPLETED"
+    for job, state in ((cancelled, "CANCELLED"), (late, "TIMEOUT")):
+        assert f"a server's job on the cluster, {job}, did not end well: {state}" in project.console

@@ -43,5 +43,26 @@ def test_each_server_is_one_job_on_the_partition_and_gpu_of_its_hardware(project
     assert max(names.count("h100") for names in running) == 1
     assert max(names.count("gb200") for names in running) == 1
     assert max(map(len, running)) == 2, "the two partitions never worked at the same time"
+    assert len(project.starts) == 4, "what servers and cells say on their nodes is on the console too"
     assert "Nothing to be done" in project.run()
     assert len(project.jobs) == 4, "a finished sweep submits nothing"
+
+
+def test_a_partition_that_is_not_there_ends_the_run_before_anything_starts(project):
+    hardware = {"description": "a typing error", "slurm": {"partition": "h1oo", "gres": "gpu:h100"}}
+    project.write("config/hardware/h100.yaml", hardware)
+    project.save(hardware=["h100"])
+    output = project.run(status=1)
+    assert (
+        "Slurm on h100: invalid partition specified: h1oo. Compare the key slurm of config/hardware/h100.yaml"
+        in output
+    )
+    assert not project.jobs
+
+
+def test_jobs_of_a_killed_run_are_not_joined_by_others(project):
+    sleep = ["--comment=rule_group", f"--chdir={project.folder}", "--partition=h100", "--wrap=sleep 60"]
+    job = project.cluster.command("sbatch", "--parsable", *sleep).strip()
+    output = project.run(status=1)
+    assert f"jobs of an earlier run in this folder are still in the queue: {job}." in output
+    project.cluster.command("scancel", job)

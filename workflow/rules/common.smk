@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.utils import validate
 
 ROOT = Path(workflow.basedir)
@@ -16,7 +17,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 )
 
-from scripts.lib import cluster, interrupts, progress, run_lock
+from scripts.lib import cluster, interrupts, progress, run_lock, slurm
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, TRY, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
@@ -83,6 +84,10 @@ onstart:
             PROGRESS, {cell.boot.path for cell in PLAN.asked}, {cell.path for cell in PLAN.asked}
         )
         write_specs(PLAN, Path(CELLS), Path(RESULTS, "servers"))
+        if PLAN.asked and workflow.executor_plugin.name == "slurm":
+            slurm.accompany(PLAN.requests, workflow.executor_settings.logdir, logger)
+    except slurm.Refused as refused:
+        raise WorkflowError(str(refused)) from None
     except run_lock.Busy as busy:
         if PLAN.asked:  # plan and why may look on while another run measures
             raise WorkflowError(str(busy)) from None

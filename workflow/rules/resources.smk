@@ -36,7 +36,6 @@ rule build_engine:
         WORKFLOW_ENV
     resources:
         **cluster.resources(lambda wildcards: SWEEP.build_request(ENGINE.format_map(wildcards))),
-        runtime=120,
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
@@ -58,7 +57,6 @@ rule build_engine_extra:
         WORKFLOW_ENV
     resources:
         **cluster.resources(lambda wildcards: SWEEP.build_request(ENGINE_EXTRA.format_map(wildcards))),
-        runtime=120,
         device=1,  # fitting beside a measurement would slow it
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
@@ -98,7 +96,6 @@ rule build_model:
         WORKFLOW_ENV
     resources:
         **cluster.resources(lambda wildcards: SWEEP.build_request(MODEL.format_map(wildcards))),
-        runtime=120,
         device=1,  # fitting beside a measurement would slow it
     params:
         engine=lambda wildcards, input: Path(input.engine).parent,

@@ -13,9 +13,8 @@ rule serve:
         WORKFLOW_ENV
     threads: 1
     resources:
-        **cluster.resources(lambda wildcards: SWEEP.request(Server.from_axes(wildcards))),
+        **cluster.resources(lambda wildcards: PLAN.request(Boot.from_axes(wildcards))),
         device=1,
-        runtime=lambda wildcards: PLAN.runtime_minutes(Boot.from_axes(wildcards)),
     params:
         launch=f"{RESULTS}/servers/{BOOT_PATTERN}/{LAUNCH}",  # written when the run starts (specs.py)
         label=lambda wildcards: Server.from_axes(wildcards).label,
