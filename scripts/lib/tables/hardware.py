@@ -34,23 +34,34 @@ def hardware_table(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def hardware_text(table: pl.DataFrame) -> list[str]:
-    """The table as lines of markdown, one column per machine and engine; nothing to compare is said so."""
-    machines = (
-        table.select("hardware", "engine").unique(maintain_order=True).sort("hardware", "engine").rows()
-    )
-    if len(machines) < 2:
-        what = "Nothing was measured." if not machines else "One machine with one engine was measured."
+    """The table as lines of markdown, one column per machine and engine; what stands alone is left out."""
+    shared = [(block, rows) for block, rows in blocks_of(table, _BLOCK) if len(_machines(rows)) > 1]
+    if not shared:
+        what = (
+            "Nothing was measured."
+            if table.is_empty()
+            else "No model and scenario was measured on two machines."
+        )
         return [f"{what} There is nothing to put side by side."]
-    lines = markdown.paragraph(f"{_CAPTION} {repeats_note(table)}") + marks_note(table)
-    for block, rows in blocks_of(table, _BLOCK):
-        body = []
-        for (method, k, concurrency), of in rows.group_by(_ROW, maintain_order=True):
-            found = {(row["hardware"], row["engine"]): row for row in of.iter_rows(named=True)}
-            label = [method, ABSENT if method == BASELINE else str(k), str(concurrency)]
-            body.append([*label, *(_figure(found.get(machine)) for machine in machines)])
-        headers = ["method", "k", "c", *(f"{hardware} {engine}" for hardware, engine in machines)]
-        lines += ["", markdown.heading(block), "", *markdown.table(headers, body, fixed=3)]
+    compared = pl.concat([rows for _, rows in shared])
+    lines = markdown.paragraph(f"{_CAPTION} {repeats_note(compared)}") + marks_note(compared)
+    for block, rows in shared:
+        lines += ["", markdown.heading(block), "", *_block(rows)]
     return lines
+
+
+def _machines(rows: pl.DataFrame) -> list[tuple[str, str]]:
+    return rows.select("hardware", "engine").unique().sort("hardware", "engine").rows()
+
+
+def _block(rows: pl.DataFrame) -> list[str]:
+    machines, body = _machines(rows), []
+    for (method, k, concurrency), of in rows.group_by(_ROW, maintain_order=True):
+        found = {(row["hardware"], row["engine"]): row for row in of.iter_rows(named=True)}
+        label = [method, ABSENT if method == BASELINE else str(k), str(concurrency)]
+        body.append([*label, *(_figure(found.get(machine)) for machine in machines)])
+    headers = ["method", "k", "c", *(f"{hardware} {engine}" for hardware, engine in machines)]
+    return markdown.table(headers, body, fixed=3)
 
 
 def _figure(row: Mapping[str, object] | None) -> str:

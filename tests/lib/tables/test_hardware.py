@@ -33,9 +33,20 @@ def test_different_lengths_and_scenarios_are_blocks_of_their_own() -> None:
     assert sum(line.startswith("## ") for line in lines) == 2
 
 
+def test_what_one_machine_measured_alone_is_left_out() -> None:
+    records = [measured(cell(hardware=hardware, model="shared"), 10.0) for hardware in ("a", "b")]
+    records += [measured(cell(hardware="a", model="only-here"), 10.0)]
+    records += [measured(cell(hardware="c", model="only-there"), 10.0)]
+    lines = hardware_text(hardware_table(points_of(records)))
+    assert header(lines)[3:] == ["a vllm", "b vllm"]
+    assert not any("only" in line for line in lines)
+
+
 def test_one_machine_has_nothing_beside_it() -> None:
     lines = hardware_text(hardware_table(points_of([measured(cell(), 10.0)])))
-    assert lines == ["One machine with one engine was measured. There is nothing to put side by side."]
+    assert lines == [
+        "No model and scenario was measured on two machines. There is nothing to put side by side."
+    ]
     assert "Nothing was measured." in hardware_text(hardware_table(points_of([])))[0]
 
 

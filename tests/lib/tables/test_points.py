@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from scripts.lib.statistics import mean_interval
+from scripts.lib.statistics import compare, mean_interval, spread
 from scripts.lib.tables.cells import cells_table
 from scripts.lib.tables.points import POINTS_SCHEMA, compare_points, points_table
 from tests.evidence_factory import cell
@@ -151,6 +155,31 @@ def test_positions_are_medians_position_by_position() -> None:
         for number, share in enumerate(shares, start=1)
     ]
     assert points(*records)["mtp", 2]["acceptance_per_position"] == [0.6, 0.3]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.tuples(st.floats(1.0, 1e4), st.floats(1.0, 1e4)), min_size=1, max_size=6))
+def test_the_table_says_what_the_statistics_say(pairs: list[tuple[float, float]]) -> None:
+    base, own = ([pair[side] for pair in pairs] for side in (0, 1))
+    row = points(*repeats("none", 0, *base), *repeats("mtp", 9999, *own))["mtp", 9999]
+    by_repeat = [dict(enumerate(values, start=1)) for values in (own, base)]
+    found = compare(*by_repeat)
+    assert (row["speedup"], row["verdict"]) == (pytest.approx(found.ratio), found.verdict)
+    assert row["per_request_tps"] == pytest.approx(median(own))
+    interval = (row["per_request_tps_low"], row["per_request_tps_high"])
+    known = mean_interval(own)
+    assert interval == (None, None) if known is None else interval == pytest.approx(known, rel=1e-6, abs=1e-6)
+    assert row["per_request_tps_spread"] == pytest.approx(spread(own))
+    assert row["noise_floor"] == pytest.approx(spread(base))
+
+
+def test_a_percentile_is_over_the_repeats_that_have_enough_requests() -> None:
+    records = repeats("none", 0, 10.0, 10.0, 10.0)
+    for record, p99 in zip(records, (0.5, None, 0.7), strict=True):
+        record["ttft_p99_s"] = p99
+    row = points(*records)["none", 0]
+    assert row["ttft_p99_s"] == pytest.approx(0.6)
+    assert (row["ttft_p99_s_low"], row["ttft_p99_s_high"]) == pytest.approx(mean_interval([0.5, 0.7]))
 
 
 def test_points_are_in_reading_order() -> None:
