@@ -143,6 +143,7 @@ SERVER_RULES = (
     Rule("drafter-ranks", speculation.drafter_ranks, since=(0, 16), outside="warning"),
     Rule("head-moe-backend", speculation.head_moe_backend, since=(0, 27), before=(0, 28), outside="warning"),
     Rule("lookup-window", speculation.lookup_window),
+    Rule("k-schedule", speculation.k_schedule, since=(0, 26), outside="warning"),
     Rule("drafter-length", speculation.drafter_length),
     Rule("memory-utilization", memory.memory_utilization, kind=None),
     Rule("sglang-method", sglang.method_known, kind="sglang"),

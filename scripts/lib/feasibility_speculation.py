@@ -6,6 +6,7 @@ Sources as in feasibility_rules.py; what Model Runner V2 cannot do is the list o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from scripts.lib.feasibility_rules import Verdict
@@ -150,3 +151,43 @@ def drafter_length(resolved: Resolved) -> Verdict | None:
     if not isinstance(drafter, int) or drafter <= target:
         return None
     return Verdict("infeasible", f"speculative_config.max_model_len {drafter} is over the target's {target}")
+
+
+_SCHEDULE = "num_speculative_tokens_per_batch_size"
+
+
+def k_schedule(resolved: Resolved) -> Verdict | None:
+    """vLLM 0.27.1, v1/spec_decode/dynamic/utils.py and config/vllm.py."""
+    schedule, k = _keys(resolved).get(_SCHEDULE), resolved.server.k
+    if schedule is None:
+        return None
+    wrong = _wrong_schedule(schedule)
+    if wrong:
+        return Verdict(
+            "infeasible", f"{_SCHEDULE} {wrong}; write it like [[1, 2, 4], [3, 256, 1]]: first, last, k"
+        )
+    if str(resolved.flags.get("data-parallel-size", 1)) != "1":
+        return Verdict("warning", f"{_SCHEDULE} is switched off with data-parallel-size above 1: k stays {k}")
+    most = max(entry[2] for entry in schedule)
+    if most > k:
+        return Verdict(
+            "warning", f"{_SCHEDULE} asks for k {most}, but no k is above num_speculative_tokens ({k})"
+        )
+    return None
+
+
+def _wrong_schedule(schedule: object) -> str | None:
+    """What the engine refuses about it, in words."""
+    if not isinstance(schedule, (list, tuple)) or not schedule:
+        return "is no list of ranges"
+    for entry in schedule:
+        if not isinstance(entry, (list, tuple)) or len(entry) != 3 or any(type(n) is not int for n in entry):
+            return f"has an entry {entry!r} that is no [first, last, k] of whole numbers"
+        if not 1 <= entry[0] <= entry[1] or entry[2] < 0:
+            return f"has an entry {entry!r}: first must be at least 1, last not before it, k not below 0"
+    ordered = sorted(schedule)
+    if ordered[0][0] != 1:
+        return "does not begin with 1 running request"
+    if any(later[0] <= earlier[1] for earlier, later in pairwise(ordered)):
+        return "has ranges that overlap"
+    return None

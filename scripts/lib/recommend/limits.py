@@ -31,6 +31,8 @@ LIMITS: dict[str, Limit] = {
     "kv_cache_tokens": Limit("kv_cache_tokens"),
     "max_concurrency": Limit("max_concurrency"),
     "weights_gib": Limit("weights_gib"),
+    "gpu_memory_gib": Limit("gpu_memory_peak_gib"),
+    "joules_per_token": Limit("joules_per_token"),
 }
 """Keys of `recommend.limits` in the config's schema."""
 
