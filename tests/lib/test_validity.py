@@ -120,6 +120,10 @@ def test_f25_ngram_is_held_against_its_tokens_per_step_not_its_lucky_drafts() ->
     assert names(row, measured(cell(), 18.0)) == []
 
 
+def test_a_second_baseline_with_other_flags_may_be_faster() -> None:
+    assert names(measured(cell("none-tuned", 0), 11.0), measured(cell(), 10.0)) == []
+
+
 def test_without_a_baseline_nothing_is_too_fast() -> None:
     assert names(mtp(tps=1e6)) == []
     assert names(mtp(tps=1e6), measured(cell(), 0.0)) == []

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import POINT_BLOCK, blocks_of, repeats_note, status_words
@@ -26,7 +25,7 @@ decoding step with those steps included."""
 def acceptance_table(points: pl.DataFrame) -> pl.DataFrame:
     """One row per speculating point: medians over the repeats that count; by position, the median at each
     position."""
-    return points.filter(pl.col("method") != BASELINE).select(
+    return points.filter(pl.col("k") > 0).select(
         *POINT,
         *(f"{name}{part}" for name in _SCALARS for part in ("", "_low", "_high")),
         _POSITIONS,

@@ -36,7 +36,7 @@ _ADDED = {
 def k_sweep_table(points: pl.DataFrame) -> pl.DataFrame:
     """One row per speculating point: its speedup, and how it compares with the best k of its method under the same
     conditions. `best` is null where no k of the method is VALID."""
-    rows = points.filter(pl.col("method") != BASELINE)
+    rows = points.filter(pl.col("k") > 0)
     kept = rows.select(
         *POINT,
         *("headline", "speedup", "speedup_low", "speedup_high", "verdict", "acceptance_length"),

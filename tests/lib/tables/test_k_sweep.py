@@ -44,6 +44,11 @@ def test_ranked_by_throughput_not_by_acceptance() -> None:
     assert dict(table.select("k", "best").rows()) == {1: False, 5: True}
 
 
+def test_what_does_not_speculate_has_no_k_to_choose() -> None:
+    records = [*repeats("none", 0, 1, (10.0,)), *repeats("none-tuned", 0, 1, (11.0,))]
+    assert k_sweep_text(k_sweep_table(points_of(records)))[-1] == "No cell speculates."
+
+
 def test_an_invalid_k_is_shown_but_never_best() -> None:
     records = [*repeats("mtp", 1, 1, (10.0, 10.1)), *repeats("mtp", 3, 1, (99.0, 99.1), preemptions=4)]
     table = k_sweep_table(points_of(records))
