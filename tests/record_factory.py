@@ -7,6 +7,7 @@ import polars as pl
 from scripts.lib.cell import Cell
 from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import METRICS
+from scripts.lib.neighbour import NEIGHBOUR_FIELDS
 from scripts.lib.origin import PROVENANCE_FIELDS
 from scripts.lib.record import (
     DAMAGED,
@@ -23,7 +24,14 @@ from scripts.lib.tables.points import points_table
 
 def record(cell: Cell, status: str = MEASURED, **values: object) -> dict[str, object]:
     """A record of `cell` in which everything is None but `values`."""
-    names = (*FAILURE_FIELDS, *METRICS, *CONFIG_FIELDS, *CONDUCT_FIELDS, *PROVENANCE_FIELDS)
+    names = (
+        *FAILURE_FIELDS,
+        *METRICS,
+        *CONFIG_FIELDS,
+        *CONDUCT_FIELDS,
+        *NEIGHBOUR_FIELDS,
+        *PROVENANCE_FIELDS,
+    )
     unknown = set(values) - {*names, "synthetic", "reasons", "absent", "notes"}
     assert not unknown, unknown
     blank = dict.fromkeys(names) | {"synthetic": False, "reasons": [], "absent": [], "notes": []}

@@ -118,6 +118,11 @@ class Claim:
     gpus: tuple[gpus.Gpu, ...] = ()
     visible_devices: str | None = None
 
+    @property
+    def described(self) -> list[dict[str, str]]:
+        """The GPUs as the manifest keeps them."""
+        return [{"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name} for gpu in self.gpus]
+
 
 def usable_gpus() -> list[gpus.Gpu]:
     """The NVIDIA devices that this process may use, those with the least memory in use first."""

@@ -63,6 +63,8 @@ class Endpoint:
     log_interval_s: float = 0.0
     facts: dict = field(default_factory=dict)
     """What the manifest keeps of the server: argv, environment, image, versions, start-up times."""
+    beside: dict | None = None
+    """Of the second server on the same device: base_url, model, log and what else the manifest keeps; None without one."""
     failure: Failure | None = None
 
     def write(self, path: Path) -> None:

@@ -59,6 +59,7 @@ def _manifest(
         "host_state": surroundings and surroundings.host_state,
         "device_watch": surroundings and surroundings.device_watch,
         "scenario": outcome.traits,
+        "beside": outcome.beside and outcome.beside | {"server": endpoint.beside},
         "requests": spec.requests,
         "warmup_requests": spec.warmup_requests,
         "prompt_fit": outcome.fit and outcome.fit.to_json(),

@@ -93,13 +93,13 @@ def _cgroup(pid: int) -> str:
 
 
 def host_state(
-    before: Look, after: Look, server: frozenset[int] | None, client: int, cpus: int
+    before: Look, after: Look, server: frozenset[int] | None, client: frozenset[int], cpus: int
 ) -> dict[str, object]:
     """Who used the processors between two looks, as the manifest keeps it. `server`: its pids, None for a server of which no
     process is known; then what is foreign cannot be told apart.
 
     busy_cpu_s        all processes, those included that came and went
-    server_cpu_s      the server's, children that ended included; client_cpu_s this process's
+    server_cpu_s      the server's, children that ended included; client_cpu_s the client's (`client`: its pids)
     foreign_cpu_s     the rest: of `cpus` processors over `wall_s`, the seconds between the looks, it is foreign_cpu_share
     steal_s           what the hypervisor kept from this machine
     foreign_processes the largest of them that could be seen: name, pid, cpu_s
@@ -109,11 +109,11 @@ def host_state(
         key: times.own_s - (before.processes[key].own_s if key in before.processes else 0.0)
         for key, times in after.processes.items()
     }
-    client_s = sum(cpu_s for (pid, _), cpu_s in used.items() if pid == client)
+    client_s = sum(cpu_s for (pid, _), cpu_s in used.items() if pid in client)
     server_s, foreign_s, source, foreign = None, None, None, {}
     if server is not None:
         server_s = max(0.0, _of_tree(after, server) - _of_tree(before, server))
-        foreign = {key: cpu_s for key, cpu_s in used.items() if key[0] not in server | {client}}
+        foreign = {key: cpu_s for key, cpu_s in used.items() if key[0] not in server | client}
         foreign_s, source = max(0.0, busy_s - server_s - client_s), "processors"
         if busy_s < _COUNTED * (server_s + client_s):
             foreign_s, source = sum(foreign.values()), "processes"

@@ -75,13 +75,18 @@ class Launch:
     """Files of the project that must exist before the start (engine environment, built models)."""
     gate: bool = True
     """Refuse a server whose first answers are no language."""
+    beside: Launch | None = None
+    """A second server, started after this one on the same device and stopped before it; its own device is not looked at."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Launch:
-        data = json.loads(text)
+        return cls._from(json.loads(text))
+
+    @classmethod
+    def _from(cls, data: dict) -> Launch:
         container, device = data.pop("container"), DeviceRequest(**data.pop("device"))
         if container is not None:
             container = Container(
@@ -89,7 +94,9 @@ class Launch:
             )
         for name in ("argv", "environment_names", "needs"):
             data[name] = tuple(data[name])
-        return cls(container=container, device=device, **data)
+        beside = data.pop("beside")
+        beside = beside and cls._from(beside)
+        return cls(container=container, device=device, beside=beside, **data)
 
     def command_line(self, port: int = 8000) -> str:
         """The engine command as a user would type it (quoted for a POSIX shell)."""

@@ -34,6 +34,8 @@ class Measurement:
     traits: dict[str, object] | None = None
     salt: str | None = None
     surroundings: Surroundings | None = None
+    beside: dict[str, object] | None = None
+    """What a second server on the device did in the window (company.py)."""
 
     @classmethod
     def nothing(cls, failure: Failure | None = None) -> Measurement:

@@ -19,6 +19,7 @@ from scripts.lib.cell import Cell
 from scripts.lib.client import ClosedLoop, Target
 from scripts.lib.client_answers import RequestRecord
 from scripts.lib.client_load import ClientLoad
+from scripts.lib.company import CannotKeepBusy, Company, cannot, failure_of
 from scripts.lib.endpoint import (
     FAILED,
     NEVER_READY,
@@ -153,13 +154,32 @@ class Measurer:
         sizes = outcome.fit.sizes if outcome.fit else None
         warmup = scenario.requests("warmup", self.spec.warmup_requests, self.salt, sizes)
         requests = scenario.requests("measure", self.spec.requests, self.salt, sizes)
+        company = Company(
+            self.spec, endpoint, self.salt, endpoint.meeting(self.endpoint_path) / f"beside-{_FITS}"
+        )
+        try:
+            with company:
+                self._warm_up_and_measure(target, endpoint, warmup, requests, outcome)
+        except CannotKeepBusy as error:
+            outcome.failure = cannot(error)
+        outcome.beside = company.told(outcome.window)
+        outcome.failure = outcome.failure or failure_of(outcome.beside)
+        return outcome
+
+    def _warm_up_and_measure(
+        self,
+        target: Target,
+        endpoint: Endpoint,
+        warmup: tuple[Request, ...],
+        requests: tuple[Request, ...],
+        outcome: Measurement,
+    ) -> None:
         records, _ = self._phase(target, "warmup", warmup, outcome, nullcontext())
         outcome.records += records
         outcome.failure = outcome.failure or wrong_length(outcome.fit, records)
         if outcome.failure is None:
             self._await_log(endpoint)
             self._measure(target, endpoint, requests, outcome)
-        return outcome
 
     def _fit(self, scenario: Scenario, endpoint: Endpoint, target: Target, outcome: Measurement) -> None:
         """Find how much padding brings each prompt to the scenario's length on this server."""

@@ -25,6 +25,8 @@ class MeasureSpec:
     """Seeds the prompts' nonces. Alike for all methods and repeats, so that they answer the same prompts and can be held
     against each other; other at each concurrency, so that no cell of a boot finds its prompts in the prefix cache."""
     api_key_name: str | None = None
+    beside: dict[str, str | int] | None = None
+    """Of a second server on the device: label, scenario_file, concurrency (0: it is left idle), and `method`, the first's kind."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from scripts.lib.cell import BASELINE
@@ -39,6 +39,30 @@ METHOD_KINDS: dict[str, MethodKind] = {
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A second server on the same device. `engine` and `max_model_len` are the first one's where None; it is kept busy with
+    `concurrency` requests of `scenario`, or left idle at 0."""
+
+    model: str
+    scenario: str
+    concurrency: int
+    method: str = BASELINE
+    k: int = 0
+    engine: str | None = None
+    max_model_len: int | None = None
+    speculative_config: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """A short name for tables, e.g. `nano mtp k3, chat_short at 4`."""
+        k = f" k{self.k}" if self.k else ""
+        load = f"{self.scenario} at {self.concurrency}" if self.concurrency else "idle"
+        return f"{self.model} {self.method}{k}, {load}"
+
+
+@dataclass(frozen=True)
 class Method:
     """One entry of the config's `method` list. `k` is empty for the baseline. `stands_for`: the entry whose flags and
     overrides it shares, for one that the workflow made itself."""
@@ -50,6 +74,7 @@ class Method:
     flags: Mapping[str, Any]
     environment: Mapping[str, Any]
     stands_for: str | None = None
+    beside: Beside | None = None
 
 
 def read_methods(entries: Sequence[Mapping[str, Any]]) -> list[Method]:
@@ -82,7 +107,25 @@ def _method(entry: Mapping[str, Any], place: str) -> Method:
             f"{place}.k: is missing; give the numbers of speculative tokens to measure, e.g. k: [3]"
         )
     check_settings(entry, f"{place}.")
-    return Method(name, kind, ks, entry.get("speculative_config", {}), entry["flags"], entry["environment"])
+    keys = entry.get("speculative_config", {})
+    beside = _beside(entry.get("beside"), f"{place}.beside")
+    if beside is not None and name in METHOD_KINDS:
+        raise ConfigError(
+            f"{place}.name: {name!r} with another server beside it needs a name of its own and the key `method`"
+        )
+    return Method(name, kind, ks, keys, entry["flags"], entry["environment"], beside=beside)
+
+
+def _beside(entry: Mapping[str, Any] | None, place: str) -> Beside | None:
+    if entry is None:
+        return None
+    method, k = entry["method"], entry["k"]
+    if (method == BASELINE) != (k == 0):
+        raise ConfigError(
+            f"{place}.k: {k} for {method}: {BASELINE} has k 0, every other method needs 1 or more"
+        )
+    check_settings(entry, f"{place}.")
+    return Beside(**entry)
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

@@ -223,7 +223,21 @@ class Plan:
             token_ids=True,  # vLLM and later releases of SGLang tell them, others ignore the question
             salt=f"{self.sweep.config['epoch']}/{cell.scenario}/c{cell.concurrency}",
             api_key_name=launch.api_key_name,
+            beside=self._beside(cell.server),
         )
+
+    def _beside(self, server: Server) -> dict[str, str | int] | None:
+        wanted = self.sweep.resolved(server).method.beside
+        if wanted is None:
+            return None
+        file = str(self.sweep.scenario_path(wanted.scenario))
+        kind = self.sweep.resolved(server).method.kind
+        return {
+            "label": wanted.label,
+            "method": kind,
+            "scenario_file": file,
+            "concurrency": wanted.concurrency,
+        }
 
 
 def _names(pointer: Path, folder: Path) -> bool:

@@ -26,6 +26,7 @@ from scripts.lib.host_metrics import host_metrics
 from scripts.lib.logs import LogReport, find_failure, parse_path
 from scripts.lib.logs.prometheus import MetricsDelta, difference
 from scripts.lib.metrics import METRICS, of_subject
+from scripts.lib.neighbour import NEIGHBOUR_FIELDS, neighbour
 from scripts.lib.origin import PROVENANCE_FIELDS, origin
 from scripts.lib.power_metrics import power_metrics, power_notes
 from scripts.lib.request_metrics import request_metrics
@@ -107,6 +108,7 @@ def blank_record(cell: Cell, status: str, reasons: Sequence[str], absent: str) -
         **dict.fromkeys(METRICS),
         **dict.fromkeys(CONFIG_FIELDS),
         **dict.fromkeys(CONDUCT_FIELDS),
+        **dict.fromkeys(NEIGHBOUR_FIELDS),
         "absent": [f"all metrics: {absent}"],
         "notes": [],
         **dict.fromkeys(PROVENANCE_FIELDS),
@@ -134,7 +136,7 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
         record = blank_record(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | around
         _add_server(record, reasons | unknown, evidence, cell)
     record["synthetic"] = record["synthetic"] or asked_of(cell, manifest).synthetic
-    return record | {"first_error": first_error} | origin(evidence)
+    return record | {"first_error": first_error} | neighbour(manifest) | origin(evidence)
 
 
 def _surroundings(evidence: Evidence, tokens: int | None) -> tuple[Record, dict[str, str]]:

@@ -78,7 +78,7 @@ class ServerProcess:
             return None
 
     def stop(self, grace_s: float) -> None:
-        """SIGTERM, `grace_s` later SIGKILL, and not a process or container of it left afterwards."""
+        """SIGTERM, `grace_s` later SIGKILL, and no container of it left afterwards; `leave_nothing` finds what escaped."""
         if self._process.poll() is None and self._process.stdin:
             try:
                 self._process.stdin.write(f"stop {grace_s}\n".encode())
@@ -92,10 +92,14 @@ class ServerProcess:
                 self._process.wait()
         if self._process.stdin:
             self._process.stdin.close()
-        # Only after a killed guard is anything left here: its orphans come to this process, their subreaper.
-        guard.kill_descendants(os.getpid())
         if self.command.cidfile:
             guard.remove_container(self.command.cidfile)
+
+
+def leave_nothing() -> None:
+    """Kill every process below this one. Call it when all its servers are stopped: only after a killed guard is anything left,
+    since its orphans come to this process, their subreaper."""
+    guard.kill_descendants(os.getpid())
 
 
 def image_identity(container_id: str) -> dict[str, str | None]:

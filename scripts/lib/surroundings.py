@@ -88,7 +88,9 @@ class Surroundings:
                 return {"absent": moment}
         server = self._server(self._before, after)
         cpus = len(os.sched_getaffinity(0))
-        state = host.host_state(self._before, after, server, os.getpid(), cpus)
+        # The load on a second server is ours as well (company.py).
+        client = host.tree(self._before.processes, [os.getpid()]) | host.tree(after.processes, [os.getpid()])
+        state = host.host_state(self._before, after, server, client, cpus)
         absent = (
             None
             if server is not None

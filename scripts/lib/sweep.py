@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.lib import cluster, config_errors, feasibility, others, parts
+from scripts.lib import beside, cluster, config_errors, feasibility, others, parts
 from scripts.lib.cell import BASELINE, Boot, Cell, Server
 from scripts.lib.config import ConfigError, find_file, nearest
 from scripts.lib.device_request import device_request
@@ -129,9 +129,11 @@ class Sweep:
 
     def server_findings(self, server: Server) -> tuple[Finding, ...]:
         """What the rules say about a server, whatever the scenario and the concurrency."""
-        return self._cached(
-            "findings", server, lambda server: feasibility.check_server(self.resolved(server))
-        )
+        return self._cached("findings", server, self._server_findings)
+
+    def companion(self, server: Server) -> Resolved | None:
+        """The second server on the same device; None for a server that has it to itself."""
+        return self._cached("companion", server, self._companion)
 
     def identity(self, cell: Cell) -> dict[str, Any]:
         """JSON components that decide a cell's outcome, by name; equal identities share evidence."""
@@ -172,11 +174,34 @@ class Sweep:
             self.config["overrides"],
         )
 
+    def _companion(self, server: Server) -> Resolved | None:
+        wanted = self._method(server.method, "method").beside
+        if wanted is None:
+            return None
+        return beside.companion(server, wanted, self.part, self.config["overrides"])
+
+    def _server_findings(self, server: Server) -> tuple[Finding, ...]:
+        resolved, companion = self.resolved(server), self.companion(server)
+        own = feasibility.check_server(resolved)
+        return own if companion is None else (*own, *beside.findings(resolved, companion))
+
     def _server_identity(self, server: Server) -> dict[str, Any]:
-        return server_identity(self.resolved(server), self.launch(server), str(self.config["epoch"]))
+        resolved, launch, epoch = self.resolved(server), self.launch(server), str(self.config["epoch"])
+        own = server_identity(resolved, launch, epoch)
+        companion, wanted = self.companion(server), resolved.method.beside
+        if companion is None or wanted is None:
+            return own
+        second = server_identity(companion, launch.beside, epoch)
+        return own | {"beside": beside.identity(second, wanted, self.scenario(wanted.scenario).sha256)}
 
     def _launch(self, server: Server) -> Launch:
-        resolved = self.resolved(server)
+        resolved, companion = self.resolved(server), self.companion(server)
+        launch = self._launch_of(resolved)
+        if companion is None:
+            return launch
+        return beside.together(launch, self._launch_of(companion), beside.shared_device(resolved, companion))
+
+    def _launch_of(self, resolved: Resolved) -> Launch:
         engine, startup = resolved.engine, self.config["startup"]
         external = engine.launcher == "external"
         return Launch(
@@ -233,6 +258,9 @@ def _load_parts(sweep: Sweep) -> None:
             sweep.part(axis, name, f"config: {axis}")
     for name in dict.fromkeys(cell.scenario for cell in sweep.cells):
         sweep.scenario(name)
+    for server in servers:
+        if sweep.companion(server) is not None:
+            sweep.scenario(sweep.resolved(server).method.beside.scenario)
     for name, count in Counter(server.engine for server in servers).items():
         _check_engine(sweep.part("engine", name, "config: engine"), count)
 

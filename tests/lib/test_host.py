@@ -34,7 +34,7 @@ def moment(busy_s, own, ended=None, steal_s=0.0, parents=None, at_s=0.0):
 
 def state(before, after, server=frozenset({SERVER, WORKER}), cpus=4):
     """Ten seconds later."""
-    return host_state(before, replace(after, at_s=before.at_s + 10), server, CLIENT, cpus)
+    return host_state(before, replace(after, at_s=before.at_s + 10), server, frozenset({CLIENT}), cpus)
 
 
 def test_what_is_left_of_the_busy_time_is_foreign():
@@ -130,7 +130,7 @@ def test_this_machine_is_read():
     child.stdout.readline()
     after = look()
     child.communicate("")
-    as_server = host_state(before, after, frozenset({child.pid}), os.getpid(), os.cpu_count())
+    as_server = host_state(before, after, frozenset({child.pid}), frozenset({os.getpid()}), os.cpu_count())
     assert 0.1 < as_server["server_cpu_s"] < 1
-    as_foreign = host_state(before, after, frozenset(), os.getpid(), os.cpu_count())
+    as_foreign = host_state(before, after, frozenset(), frozenset({os.getpid()}), os.cpu_count())
     assert as_foreign["foreign_cpu_s"] > 0.1

@@ -135,7 +135,14 @@ def test_external_starts_nothing():
 
 
 @pytest.mark.parametrize(
-    "launch", [PROCESS, docker(mounts=("a:b",), options=("--x",)), apptainer(), Launch("vllm", "external")]
+    "launch",
+    [
+        PROCESS,
+        docker(mounts=("a:b",), options=("--x",)),
+        apptainer(),
+        Launch("vllm", "external"),
+        Launch("vllm", "process", ("a",), beside=docker()),
+    ],
 )
 def test_a_launch_survives_json(launch):
     assert Launch.from_json(launch.to_json()) == launch

@@ -15,6 +15,7 @@ import polars as pl
 from scripts.lib.cell import AXES, COUNT_AXES
 from scripts.lib.conduct import CONDUCT_FIELDS
 from scripts.lib.metrics import INTEGER, METRICS, NUMBERS
+from scripts.lib.neighbour import NEIGHBOUR_FIELDS
 from scripts.lib.origin import PROVENANCE_FIELDS
 from scripts.lib.record import FAILURE_FIELDS
 from scripts.lib.server_config import CONFIG_FIELDS
@@ -35,6 +36,7 @@ SCHEMA: dict[str, pl.DataType] = (
     | {name: _METRIC_TYPES.get(metric.kind, pl.Float64) for name, metric in METRICS.items()}
     | {name: _TYPES[kind] for name, kind in CONFIG_FIELDS.items()}
     | {name: _TYPES[kind] for name, kind in CONDUCT_FIELDS.items()}
+    | {name: _TYPES[kind] for name, kind in NEIGHBOUR_FIELDS.items()}
     | {"absent": TEXTS, "notes": TEXTS}
     | {name: pl.String() for name in PROVENANCE_FIELDS}
 )

@@ -10,6 +10,7 @@ import polars as pl
 
 from scripts.lib.cell import BASELINE
 from scripts.lib.tables.acceptance import acceptance_table, acceptance_text
+from scripts.lib.tables.beside import beside_table, beside_text
 from scripts.lib.tables.cells import write_table
 from scripts.lib.tables.energy import energy_table, energy_text
 from scripts.lib.tables.failures import counts_line, failures_table, failures_text, incomplete, without_result
@@ -48,6 +49,7 @@ FINALS = {
     "startup": Final("Start-up time", CELLS, startup_table, startup_text),
     "energy": Final("Energy, power and memory of the GPUs", POINTS, energy_table, energy_text),
     "hardware": Final("Machines side by side", POINTS, hardware_table, hardware_text),
+    "beside": Final("Two servers on one device", CELLS, beside_table, beside_text),
     "validity": Final("Validity", CELLS, validity_table, validity_text),
 }
 """By name, as in names.FINAL_TABLES."""

@@ -10,6 +10,7 @@ FINAL_TABLES = (
     "startup",
     "energy",
     "hardware",
+    "beside",
     "validity",
 )
 """Each is written as csv, md and parquet."""
