@@ -10,7 +10,7 @@ ANYTHING_IS_VALID = {
     "min_window_s": 0,
     "min_requests_per_worker": 0,
     "max_client_lag_ms": 1000,
-    "max_client_lag_share": 1,
+    "max_client_lag_share": 100,
     "max_foreign_cpu_share": 100,
 }
 METHODS = [{"name": "none"}, {"name": "mtp", "k": [1, 3]}]

@@ -7,7 +7,7 @@ FEW_ARE_ENOUGH = {
     "min_requests_per_worker": 1,
     "max_foreign_cpu_share": 10,
     "max_client_lag_ms": 1000,
-    "max_client_lag_share": 1,
+    "max_client_lag_share": 100,
 }
 
 
