@@ -11,11 +11,10 @@ from scripts.lib.cell import BASELINE
 from scripts.lib.plots import look
 from scripts.lib.plots.choice import RANKED
 from scripts.lib.plots.figures import figure, interval, standing
-from scripts.lib.plots.kv_cache import stacked_panels
-from scripts.lib.plots.marks import values
+from scripts.lib.plots.marks import side_by_side, values
 from scripts.lib.plots.names import TITLES
 from scripts.lib.plots.naming import named, repeats_words, value_words
-from scripts.lib.plots.panels import Panels, split
+from scripts.lib.plots.panels import split
 
 TITLE = TITLES["hardware"]
 _SHARED = ("model", "max_model_len", "scenario", "concurrency")
@@ -48,7 +47,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
         f"Grey: no speculation; blue: the method with the highest valid speed-up there. {repeats_words(points)}",
         panels.note,
     ]
-    return look.titled(_chart(rows, panels), TITLE, lines)
+    return look.titled(side_by_side(rows, _bars, 2), TITLE, lines)
 
 
 def frame_words(points: pl.DataFrame) -> str:
@@ -90,36 +89,26 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
         "value": row[name],
         "low": row[f"{name}_low"],
         "high": row[f"{name}_high"],
+        "end": max(row[name], row[f"{name}_high"] or 0),
         "text": text,
         "baseline": row["method"] == BASELINE,
         "label": f"{server}: {text}{f', {spread}' if spread else ''}, {standing(row)}",
     }
 
 
-def _chart(rows: Sequence[Mapping[str, object]], panels: Panels) -> alt.TopLevelMixin:
+def _bars(rows: Sequence[Mapping[str, object]]) -> alt.LayerChart:
     order = list(dict.fromkeys(row["series"] for row in rows))
     base = alt.Chart().encode(
         y=alt.Y("series:N", title=None, sort=order),
         description=alt.Description("label:N"),
         tooltip=alt.Tooltip("label:N", title=" "),
     )
-    x = alt.X("value:Q", title="throughput (tok/s)", axis=alt.Axis(tickCount=5, grid=False))
     bar = base.mark_bar(size=16).encode(
-        x=x,
-        color=alt.when("datum.baseline")
-        .then(alt.value(look.BASELINE_COLOUR))
-        .otherwise(alt.value(look.FAST)),
+        x=alt.X("value:Q", title="throughput (tok/s)", axis=alt.Axis(tickCount=5, grid=False)),
+        color=look.baseline_or("datum.baseline"),
     )
-    spread = (
-        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
-        .mark_rule(color=look.INK, strokeWidth=1.5)
-        .encode(x="low:Q", x2="high:Q")
+    spread = base.mark_rule(aria=False, color=look.INK, strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
+    text = base.mark_text(aria=False, align="left", dx=6, fontSize=11, color=look.INK).encode(
+        x="end:Q", text="text:N"
     )
-    end = "datum.high == null ? datum.value : max(datum.high, datum.value)"
-    text = (
-        base.transform_calculate(end=end)
-        .mark_text(align="left", dx=6, fontSize=11, color=look.INK)
-        .encode(x="end:Q", text="text:N")
-    )
-    chart = alt.layer(bar, spread, text, data=values(rows)).properties(width=300, height=alt.Step(26))
-    return stacked_panels(chart, rows, panels)
+    return alt.layer(bar, spread, text, data=values(rows)).properties(width=340, height=alt.Step(26))

@@ -74,7 +74,11 @@ def _curves(rows: Sequence[Mapping[str, object]]) -> alt.LayerChart:
         scale=alt.Scale(domain=names, range=_ramp(len(names))),
         legend=look.line_legend(),
     )
-    level = alt.Chart(values([{}])).mark_rule(color=look.MUTED, strokeDash=[2, 2]).encode(y=alt.datum(1))
+    level = (
+        alt.Chart(values([{}]))
+        .mark_rule(aria=False, color=look.MUTED, strokeDash=[2, 2])
+        .encode(y=alt.datum(1))
+    )
     drawn = curves(rows, x, y, colour)
     return alt.layer(level, *drawn.layer, data=drawn.data)
 

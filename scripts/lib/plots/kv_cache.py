@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 import polars as pl
@@ -10,15 +10,14 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.plots import look
-from scripts.lib.plots.marks import values
+from scripts.lib.plots.marks import side_by_side, values
 from scripts.lib.plots.names import TITLES
-from scripts.lib.plots.panels import Panels, split
+from scripts.lib.plots.panels import split
 from scripts.lib.plots.servers import servers
 from scripts.lib.tables.compare import SERVER_BLOCK
 
 TITLE = TITLES["kv_cache"]
 _METRICS = ("kv_cache_tokens", "kv_cache_change", "max_concurrency")
-_BAR, _ROW = 16, 26
 
 
 def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
@@ -34,7 +33,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
         "full length fit at once. On hybrid models go by what fits, not by tokens.",
         panels.note,
     ]
-    return look.titled(bars(rows, panels, METRICS["kv_cache_tokens"].header), TITLE, lines)
+    return look.titled(side_by_side(rows, _bars, 2), TITLE, lines)
 
 
 def _row(row: Mapping[str, object]) -> dict[str, object]:
@@ -54,42 +53,21 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def bars(rows: Sequence[Mapping[str, object]], panels: Panels, title: str) -> alt.TopLevelMixin:
+def _bars(rows: Sequence[Mapping[str, object]]) -> alt.LayerChart:
     """A horizontal bar for each row with its text behind it; the baseline's in grey."""
-    order = list(dict.fromkeys(row["series"] for row in rows))
+    axis = alt.Axis(format="~s", tickCount=4, grid=False)
     base = alt.Chart().encode(
+        # Room for the text behind the longest bar.
         x=alt.X(
             "value:Q",
-            title=title,
-            axis=alt.Axis(format="~s", tickCount=4, grid=False),
-            scale=room(row["value"] for row in rows),
+            title=METRICS["kv_cache_tokens"].header,
+            axis=axis,
+            scale=alt.Scale(domain=[0, 1.5 * max(row["value"] for row in rows)], nice=False),
         ),
-        y=alt.Y("series:N", title=None, sort=order),
+        y=alt.Y("series:N", title=None, sort=list(dict.fromkeys(row["series"] for row in rows))),
         description=alt.Description("label:N"),
         tooltip=alt.Tooltip("label:N", title=" "),
     )
-    bar = base.mark_bar(size=_BAR).encode(
-        color=alt.when("datum.baseline").then(alt.value(look.BASELINE_COLOUR)).otherwise(alt.value(look.FAST))
-    )
-    text = base.mark_text(align="left", dx=5, fontSize=11, color=look.INK).encode(text="text:N")
-    chart = alt.layer(bar, text, data=values(rows)).properties(width=300, height=alt.Step(_ROW))
-    return stacked_panels(chart, rows, panels)
-
-
-def room(numbers: Iterable[float]) -> alt.Scale:
-    """From zero, with room behind the longest bar for its text."""
-    return alt.Scale(domain=[0, 1.5 * max(numbers)], nice=False)
-
-
-def stacked_panels(
-    chart: alt.LayerChart, rows: Sequence[Mapping[str, object]], panels: Panels
-) -> alt.TopLevelMixin:
-    """Panels below each other, each with its own rows; a single one needs no heading."""
-    if panels.count == 1:
-        return chart.properties(width=460)
-    headings = list(dict.fromkeys(row["panel"] for row in rows))
-    return (
-        chart.facet(facet=alt.Facet("panel:N", sort=headings), columns=2, spacing=30)
-        .resolve_scale(x="independent", y="independent")
-        .resolve_axis(x="independent", y="independent")
-    )
+    bar = base.mark_bar(size=16).encode(color=look.baseline_or("datum.baseline"))
+    text = base.mark_text(aria=False, align="left", dx=5, fontSize=11, color=look.INK).encode(text="text:N")
+    return alt.layer(bar, text, data=values(rows)).properties(width=340, height=alt.Step(26))

@@ -73,6 +73,11 @@ def palette(series: Iterable[tuple[str, str]]) -> Palette:
     return Palette(colours, dashes)
 
 
+def baseline_or(condition: str) -> dict:
+    """Grey where `condition` holds, which is for the baseline, and blue elsewhere."""
+    return alt.when(condition).then(alt.value(BASELINE_COLOUR)).otherwise(alt.value(FAST))
+
+
 def state_shape(states: Iterable[str]) -> alt.Shape:
     """Shapes for the states that occur; state_words explains them."""
     found = set(states)

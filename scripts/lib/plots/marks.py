@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 import polars as pl
@@ -31,7 +31,7 @@ def curves(
 
     Lines join trusted and untrusted points alike; the point's shape says which is which."""
     base = alt.Chart()
-    line = base.mark_line(strokeWidth=1.8, opacity=0.85).encode(
+    line = base.mark_line(aria=False, strokeWidth=1.8, opacity=0.85).encode(
         x=x, y=y, color=colour, detail="series:N", order=alt.Order(f"{order}:Q")
     )
     if dash is not None:
@@ -39,9 +39,9 @@ def curves(
     layers = [line]
     if any(row["low"] is not None for row in rows):
         layers.append(
-            base.transform_filter("isValid(datum.low) && isValid(datum.high)")
-            .mark_rule(strokeWidth=1.6)
-            .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour)
+            base.mark_rule(aria=False, strokeWidth=1.6).encode(
+                x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour
+            )
         )
     return alt.layer(*layers, dots(base, rows, x, y, colour), data=values(rows))
 
@@ -61,12 +61,13 @@ def dots(
     base: alt.Chart, rows: Sequence[Mapping[str, object]], x: alt.X, y: alt.Y, colour: alt.Color
 ) -> alt.Chart:
     """Points whose shape and filling say what their figure may be used for."""
-    plain = colour.to_dict() | {"legend": None}
-    filling = alt.Fill(**plain)
+    # The same scale and legend as the lines', so that they are one.
+    same = colour.to_dict()
+    filling = alt.Fill(**same)
     return base.mark_point(size=_POINT_SIZE, strokeWidth=1.8, opacity=1).encode(
         x=x,
         y=y,
-        stroke=alt.Stroke(**plain),
+        stroke=alt.Stroke(**same),
         fill=alt.when(f"datum.state == '{CLEAR}'").then(filling).otherwise(alt.value("white")),
         shape=look.state_shape(row["state"] for row in rows),
         description=alt.Description("label:N"),
@@ -87,8 +88,21 @@ def in_panels(chart: alt.LayerChart, panels: Panels, columns: int, width: int, h
     )
 
 
-def drawable(row: Mapping[str, object], name: str) -> bool:
-    return row[name] is not None
+def side_by_side(
+    rows: Sequence[Mapping[str, object]],
+    draw: Callable[[Sequence[Mapping[str, object]]], alt.LayerChart],
+    columns: int,
+) -> alt.TopLevelMixin:
+    """A chart for each panel, with rows and axes of its own; a single one needs no heading."""
+    panels: dict[object, list[Mapping[str, object]]] = {}
+    for row in rows:
+        panels.setdefault(row["panel"], []).append(row)
+    charts = [draw(part) for part in panels.values()]
+    if len(charts) == 1:
+        return charts[0]
+    headings = [alt.TitleParams(text=str(name), fontSize=12, anchor="start", offset=8) for name in panels]
+    headed = [chart.properties(title=title) for chart, title in zip(charts, headings, strict=True)]
+    return alt.concat(*headed, columns=columns, spacing=30)
 
 
 def trusted(row: Mapping[str, object]) -> bool:

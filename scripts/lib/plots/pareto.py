@@ -90,17 +90,21 @@ def _layers(rows: Sequence[Mapping[str, object]], colours: look.Palette) -> alt.
     base = alt.Chart()
     best = (
         base.transform_filter("datum.kind == 'front'")
-        .mark_line(strokeWidth=9, opacity=0.22, color="#555555", strokeJoin="round", strokeCap="round")
+        .mark_line(
+            aria=False, strokeWidth=9, opacity=0.22, color="#555555", strokeJoin="round", strokeCap="round"
+        )
         .encode(x=x, y=y, order=alt.Order("x:Q"))
     )
     found = base.transform_filter("datum.kind == 'point'")
-    line = found.mark_line(strokeWidth=1.6, opacity=0.85).encode(
+    line = found.mark_line(aria=False, strokeWidth=1.6, opacity=0.85).encode(
         x=x, y=y, color=colour, strokeDash=dash, order=alt.Order("concurrency:Q")
     )
-    known = found.transform_filter("isValid(datum.low) && isValid(datum.x_low)").mark_rule(strokeWidth=1.4)
+    known = found.transform_filter("isValid(datum.low) && isValid(datum.x_low)").mark_rule(
+        aria=False, strokeWidth=1.4
+    )
     tall = known.encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour)
     wide = known.encode(x=alt.X("x_low:Q"), x2="x_high:Q", y=y, color=colour)
-    numbers = found.mark_text(dx=9, dy=-8, fontSize=10, color="#555555").encode(
+    numbers = found.mark_text(aria=False, dx=9, dy=-8, fontSize=10, color="#555555").encode(
         x=x, y=y, text="concurrency:Q"
     )
     return alt.layer(

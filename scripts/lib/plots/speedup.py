@@ -11,14 +11,15 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.plots import look
-from scripts.lib.plots.figures import figure, interval, label, standing
-from scripts.lib.plots.marks import values
+from scripts.lib.plots.figures import figure, interval, label
+from scripts.lib.plots.marks import side_by_side, values
 from scripts.lib.plots.names import TITLES
 from scripts.lib.plots.naming import CLEAR, INVALID, SETTING, UNFAIR, named, reason_names, repeats_words
-from scripts.lib.plots.panels import Panels, split
+from scripts.lib.plots.panels import split
 
 TITLE = TITLES["speedup"]
-_WORDS = "Full colour: a clear difference; pale: unresolved or a single run; dashed: not to be ranked."
+_WORDS = "Full colour: a clear difference; pale: unresolved or a single run; dashed: not ranked."
+_GREY = "#ECECEC"
 _LEAST_RANGE = 0.25
 _STEP_X, _STEP_Y = 104, 40
 
@@ -31,35 +32,43 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
         return look.note(TITLE, ["No point has a throughput, so there is nothing to compare."])
     panels = split(named(points), SETTING)
     rows = [_field(row) for row in panels.frame.iter_rows(named=True)]
+    span = max([_LEAST_RANGE, *(abs(row["ratio"]) for row in rows if row["clear"] and row["ratio"])])
+    columns = 2 if len({row["concurrency"] for row in rows}) <= 4 else 1
     lines = [
         panels.shared,
         f"Ratio of throughput, per request at concurrency 1, total above. {repeats_words(points)} {_WORDS}",
         panels.note,
     ]
-    return look.titled(_chart(rows, panels), TITLE, lines)
+    return look.titled(side_by_side(rows, lambda part: _fields(part, span), columns), TITLE, lines)
 
 
 def _field(row: Mapping[str, object]) -> dict[str, object]:
-    baseline, untrusted = row["method"] == BASELINE, row["state"] in (INVALID, UNFAIR)
-    shown = figure(row, row["headline"] if baseline else "speedup")
-    if row["state"] == CLEAR:
-        below = "" if baseline else interval(row, "speedup") or standing(row)
-    else:
-        below = _first(reason_names(row["validity_reasons"])) if untrusted else row["state"]
-    if row[row["headline"]] is None:
-        shown, below = "/".join(row["statuses"]) or shown, ""
-    ratio = None if baseline or untrusted else row["speedup"]
+    baseline, ratio = row["method"] == BASELINE, row["speedup"]
+    trusted = row["state"] not in (INVALID, UNFAIR)
+    kind = "baseline" if baseline and trusted else "ratio" if trusted and ratio else "plain"
+    metric = "speedup" if ratio and not baseline else str(row["headline"])
     return {
         "panel": row["panel"],
         "series": row["series"],
         "concurrency": row["concurrency"],
-        "shown": shown,
-        "below": below,
-        "ratio": ratio and math.log2(ratio),
-        "kind": "baseline" if baseline and not untrusted else "untrusted" if untrusted else "ratio",
+        "shown": figure(row, metric) if row[metric] is not None else "/".join(row["statuses"]),
+        "below": "" if row[metric] is None else _below(row, kind),
+        "ratio": math.log2(ratio) if kind == "ratio" else None,
+        "kind": kind,
         "clear": row["state"] == CLEAR,
-        "label": label(row, row["headline"] if baseline else "speedup"),
+        "label": label(row, metric),
     }
+
+
+def _below(row: Mapping[str, object], kind: str) -> str:
+    """The second line of a field: an interval, or why there is no verdict."""
+    if row["validity"] != "VALID":
+        return _first(reason_names(row["validity_reasons"]))
+    if kind == "plain":
+        return "no baseline"
+    if row["state"] != CLEAR:
+        return str(row["state"])
+    return interval(row, "speedup") if kind == "ratio" else ""
 
 
 def _first(names: Sequence[str]) -> str:
@@ -70,12 +79,11 @@ def _first(names: Sequence[str]) -> str:
 
 def _ticks(span: float) -> list[float]:
     """Round ratios within the colours' range, as the logarithms that the colours stand for."""
-    ratios = (0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4)
+    ratios = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4) if span > 0.5 else (0.75, 0.9, 1, 1.1, 1.25)
     return [math.log2(ratio) for ratio in ratios if abs(math.log2(ratio)) <= span]
 
 
-def _chart(rows: Sequence[Mapping[str, object]], panels: Panels) -> alt.TopLevelMixin:
-    span = max([_LEAST_RANGE, *(abs(row["ratio"]) for row in rows if row["clear"] and row["ratio"])])
+def _fields(rows: Sequence[Mapping[str, object]], span: float) -> alt.LayerChart:
     order = list(dict.fromkeys(row["series"] for row in rows))
     base = alt.Chart().encode(
         x=alt.X(
@@ -100,31 +108,24 @@ def _chart(rows: Sequence[Mapping[str, object]], panels: Panels) -> alt.TopLevel
             labelExpr="format(pow(2, datum.value), '.2f') + 'x'", gradientLength=120, values=_ticks(span)
         ),
     )
-    field = base.transform_filter("datum.kind == 'ratio'").mark_rect(stroke="white", strokeWidth=2)
-    field = field.encode(
-        color=colour, opacity=alt.when("datum.clear").then(alt.value(1)).otherwise(alt.value(0.32))
+    plain = alt.when("datum.kind == 'plain'")
+    dashes = alt.expr("datum.kind == 'plain' ? [4, 3] : [1, 0]")
+    ground = base.mark_rect(aria=False, strokeDash=dashes).encode(
+        color=alt.when("datum.kind == 'baseline'").then(alt.value(_GREY)).otherwise(alt.value("white")),
+        stroke=plain.then(alt.value(look.MUTED)).otherwise(alt.value("white")),
+        strokeWidth=plain.then(alt.value(1.2)).otherwise(alt.value(2)),
     )
-    plain = base.transform_filter("datum.kind == 'baseline'").mark_rect(
-        fill="#ECECEC", stroke="white", strokeWidth=2
-    )
-    untrusted = base.transform_filter("datum.kind == 'untrusted'").mark_rect(
-        fill="white", stroke=look.MUTED, strokeDash=[4, 3], strokeWidth=1.2
+    field = base.mark_rect(strokeWidth=2).encode(
+        color=alt.when("datum.kind == 'ratio'").then(colour).otherwise(alt.value("transparent")),
+        opacity=alt.when("datum.clear").then(alt.value(1)).otherwise(alt.value(0.32)),
+        stroke=plain.then(alt.value("transparent")).otherwise(alt.value("white")),
     )
     dark = f"datum.clear && datum.kind == 'ratio' && abs(datum.ratio) > {span * 0.6:.4f}"
     ink = alt.when(dark).then(alt.value("white")).otherwise(alt.value(look.INK))
-    figures = base.mark_text(fontSize=13, fontWeight="bold", dy=alt.expr("datum.below ? -6 : 0")).encode(
-        text="shown:N", color=ink
-    )
-    words = base.mark_text(fontSize=10, dy=9).encode(text="below:N", color=ink)
-    chart = alt.layer(field, plain, untrusted, figures, words, data=values(rows)).properties(
+    figures = base.mark_text(
+        aria=False, fontSize=13, fontWeight="bold", dy=alt.expr("datum.below ? -6 : 0")
+    ).encode(text="shown:N", color=ink)
+    words = base.mark_text(aria=False, fontSize=10, dy=9).encode(text="below:N", color=ink)
+    return alt.layer(ground, field, figures, words, data=values(rows)).properties(
         width=alt.Step(_STEP_X), height=alt.Step(_STEP_Y)
-    )
-    if panels.count == 1:
-        return chart
-    headings = list(dict.fromkeys(row["panel"] for row in rows))
-    widest = max(len({row["concurrency"] for row in rows if row["panel"] == name}) for name in headings)
-    return (
-        chart.facet(facet=alt.Facet("panel:N", sort=headings), columns=2 if widest <= 4 else 1, spacing=26)
-        .resolve_scale(x="independent", y="independent")
-        .resolve_axis(x="independent", y="independent")
     )

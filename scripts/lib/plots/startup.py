@@ -9,10 +9,9 @@ import polars as pl
 
 from scripts.lib.metrics import METRICS, of_subject
 from scripts.lib.plots import look
-from scripts.lib.plots.kv_cache import stacked_panels
-from scripts.lib.plots.marks import values
+from scripts.lib.plots.marks import side_by_side, values
 from scripts.lib.plots.names import TITLES
-from scripts.lib.plots.panels import Panels, split
+from scripts.lib.plots.panels import split
 from scripts.lib.plots.servers import servers
 from scripts.lib.tables.compare import SERVER_BLOCK
 
@@ -70,32 +69,32 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     rows = [part for row in panels.frame.iter_rows(named=True) for part in _parts(row)]
     if not rows:
         return look.note(TITLE, ["No server became ready."])
+    names = [name for name in _PHASES if any(row["phase"] == name for row in rows)]
     lines = [
         panels.shared,
         f"{METRICS['startup_ready_s'].label}: {METRICS['startup_ready_s'].formula}; phases as the start-up log states them.",
         panels.note,
     ]
-    return look.titled(_chart(rows, panels), TITLE, lines)
+    return look.titled(side_by_side(rows, lambda part: _bars(part, names), 2), TITLE, lines)
 
 
 def _parts(row: Mapping[str, object]) -> Iterable[dict[str, object]]:
-    begin = 0.0
-    for name, seconds in phases(row):
+    begin, found = 0.0, phases(row)
+    for name, seconds in found:
         yield {
             "panel": row["panel"],
             "series": row["series"],
             "phase": name,
             "begin": begin,
             "end": begin + seconds,
-            "total": METRICS["startup_ready_s"].text(row["startup_ready_s"]) + " s",
+            "total": f"{row['startup_ready_s']:.1f} s" if name == found[-1][0] else "",
             "label": f"{row['series']}: {name} {seconds:.1f} s of {row['startup_ready_s']:.1f} s",
         }
         begin += seconds
 
 
-def _chart(rows: Sequence[Mapping[str, object]], panels: Panels) -> alt.TopLevelMixin:
+def _bars(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> alt.LayerChart:
     order = list(dict.fromkeys(row["series"] for row in rows))
-    names = [name for name in _PHASES if any(row["phase"] == name for row in rows)]
     base = alt.Chart().encode(y=alt.Y("series:N", title=None, sort=order))
     bar = base.mark_bar(size=16, stroke="white", strokeWidth=1).encode(
         x=alt.X("begin:Q", title="seconds from the start", axis=alt.Axis(grid=False, tickCount=5)),
@@ -103,16 +102,14 @@ def _chart(rows: Sequence[Mapping[str, object]], panels: Panels) -> alt.TopLevel
         color=alt.Color(
             "phase:N",
             title="phase",
-            sort=names,
-            scale=alt.Scale(domain=names, range=[_PHASES[name] for name in names]),
+            sort=list(names),
+            scale=alt.Scale(domain=list(names), range=[_PHASES[name] for name in names]),
             legend=alt.Legend(orient="bottom", direction="horizontal", columns=3),
         ),
         description=alt.Description("label:N"),
         tooltip=alt.Tooltip("label:N", title=" "),
     )
-    last = base.transform_joinaggregate(last="max(end)", groupby=["panel", "series"]).transform_filter(
-        "datum.end == datum.last"
+    total = base.mark_text(aria=False, align="left", dx=5, fontSize=11, color=look.INK).encode(
+        x="end:Q", text="total:N"
     )
-    total = last.mark_text(align="left", dx=5, fontSize=11, color=look.INK).encode(x="end:Q", text="total:N")
-    chart = alt.layer(bar, total, data=values(rows)).properties(width=300, height=alt.Step(26))
-    return stacked_panels(chart, rows, panels)
+    return alt.layer(bar, total, data=values(rows)).properties(width=340, height=alt.Step(26))

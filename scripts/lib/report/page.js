@@ -1,7 +1,8 @@
 // Shows what a mark stands for: the same text that screen readers are given.
 const tip = document.getElementById("tip");
+const marks = ["point", "bar", "rect mark"].map((kind) => `.picture [aria-roledescription="${kind}"][aria-label]`).join();
 document.addEventListener("pointermove", (event) => {
-  const mark = event.target.closest(".picture svg [aria-roledescription$='mark'][aria-label]");
+  const mark = event.target.closest(marks);
   tip.hidden = !mark;
   if (!mark) return;
   tip.textContent = mark.getAttribute("aria-label");

@@ -22,7 +22,9 @@ def points() -> dict[str, pl.DataFrame]:
 
 
 def rows_of(spec: dict) -> list[dict]:
-    return spec["data"]["values"]
+    """The rows behind all panels."""
+    own = spec["data"]["values"] if "data" in spec else []
+    return own + [row for panel in spec.get("concat", []) for row in rows_of(panel)]
 
 
 def words_of(spec: dict) -> str:
@@ -89,10 +91,10 @@ def test_the_heat_map_colours_trusted_ratios_alone_and_says_why_not(points: dict
     rows = rows_of(DRAW["speedup"](points["trouble"]).to_dict())
     found = {(row["series"], row["concurrency"]): row for row in rows}
     kinds = {at: (row["kind"], row["shown"], row["below"]) for at, row in found.items()}
-    assert kinds["eagle k3", 1] == ("untrusted", "failed", "")
-    assert kinds["mtp k5", 1] == ("untrusted", "infeasible", "")
-    assert kinds["mtp k3", 16] == ("untrusted", "mislabelled", "")
-    assert kinds["suffix k8", 1][0] == "untrusted"
+    assert kinds["eagle k3", 1] == ("plain", "failed", "")
+    assert kinds["mtp k5", 1] == ("plain", "infeasible", "")
+    assert kinds["mtp k3", 16] == ("plain", "mislabelled", "")
+    assert kinds["suffix k8", 1][0] == "plain"
     assert kinds["suffix k8", 1][2].startswith("incomplete")
     assert kinds["none", 1] == ("baseline", "24.0 tok/s", "")
     assert kinds["ngram k3", 4][2] == "unresolved"
@@ -100,6 +102,12 @@ def test_the_heat_map_colours_trusted_ratios_alone_and_says_why_not(points: dict
     assert not found["ngram k3", 4]["clear"]
     assert all(row["ratio"] is None for row in rows if row["kind"] != "ratio")
     assert "2.08x (2.01 to 2.15), faster" in found["mtp k3", 1]["label"]
+
+
+def test_without_a_baseline_the_heat_map_shows_throughput(points: dict[str, pl.DataFrame]) -> None:
+    rows = rows_of(DRAW["speedup"](points["without baseline"]).to_dict())
+    assert {(row["kind"], row["below"]) for row in rows} == {("plain", "no baseline")}
+    assert "38.1 tok/s" in [row["shown"] for row in rows]
 
 
 def test_hollow_points_are_explained(points: dict[str, pl.DataFrame]) -> None:
