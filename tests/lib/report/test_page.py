@@ -94,7 +94,8 @@ def test_what_is_not_trusted_is_listed_with_reason_remedy_and_log() -> None:
         "infeasible , 1 cell: k 3 must be a multiple",
         "INVALID (incomplete) , 1 cell: 4 of 8 requests",
         "Unresolved: 1 point",
-        "Single run: 2 points",
+        "Single run: 1 point",
+        "UNFAIR (unfair_settings) , 1 cell",
         "Synthetic: 1 point",
     ):
         assert words in text, words
