@@ -31,6 +31,7 @@ CONDUCT_FIELDS: dict[str, type] = {
     "engine_error": str,
     "compiled_in_window": int,
     "degenerate_words": str,
+    "foreign_words": str,
 }
 """Columns by name: int, float, bool or str. `running_asked`: requests in flight that one engine should have had;
 `busy_lines`: periodic log lines with running requests;
@@ -47,6 +48,7 @@ METRICS_HERE = (
 )
 _SYNTHETIC = re.compile(r"rejection_sample_method['\"]?\s*[=:]\s*['\"]?synthetic")
 _ANSWERS_LOOKED_AT = 16
+_MOST_NAMED = 3
 _NO_LOG = "there is no server log of the window"
 _NO_LINES = "the server log has no periodic line with running requests in the window"
 _NO_OUTPUT = "the evidence keeps no answers"
@@ -67,7 +69,7 @@ def conduct(
     """Values of CONDUCT_FIELDS and METRICS_HERE; reasons for the metrics among them that are None."""
     values: Values = dict.fromkeys((*CONDUCT_FIELDS, *METRICS_HERE))
     reasons: Reasons = {}
-    values |= _scenario(evidence.manifest)
+    values |= _scenario(evidence.manifest) | {"foreign_words": _others(evidence.manifest)}
     _answers(evidence.measured, bool(values["forced_length"]), values, reasons)
     _counted(counters, values, reasons)
     window = evidence.manifest["window"]
@@ -88,6 +90,12 @@ def _scenario(manifest: Mapping[str, object]) -> Values:
         "random_prompts": traits.get("random"),
         "temperature": traits.get("temperature"),
     }
+
+
+def _others(manifest: Mapping[str, object]) -> str | None:
+    """The largest of other people's processes, with what they used of the processors."""
+    others = (manifest.get("host_state") or {}).get("foreign_processes") or ()
+    return ", ".join(f"{one['name']} {one['cpu_s']:.1f} s" for one in others[:_MOST_NAMED]) or None
 
 
 def _answers(measured: Sequence[Request], forced: bool, values: Values, reasons: Reasons) -> None:

@@ -74,7 +74,8 @@ def foreign_load(case: Case) -> str | None:
     cpu = [row[name] for name in ("foreign_cpu_share", "steal_share") if row[name] is not None]
     gpu, said = row["foreign_gpu_utilization"], []
     if cpu and sum(cpu) > limits["max_foreign_cpu_share"]:
-        said.append(f"others took {sum(cpu):.0%} of the machine's processor time")
+        who = f" ({row['foreign_words']})" if row["foreign_words"] else ""
+        said.append(f"others took {sum(cpu):.0%} of the machine's processor time{who}")
     if gpu is not None and gpu > limits["max_foreign_gpu_percent"]:
         said.append(f"others kept the server's GPUs {gpu:.0f} % busy")
     return "; ".join(said) or None

@@ -158,6 +158,14 @@ def test_many_answers_are_sampled_evenly() -> None:
     assert went(requests=requests)["degenerate_share"] == pytest.approx(0.5, abs=0.05)
 
 
+def test_others_processes_are_named(tmp_path: Path) -> None:
+    others = [{"pid": n, "name": f"p{n}", "cpu_s": 9.0 - n} for n in range(5)]
+    manifest = {"window": {}, "host_state": {"foreign_processes": others}}
+    evidence = Evidence(tmp_path, manifest, (), (request(),), None, None, None)
+    assert conduct(evidence, None, None, 1)[0]["foreign_words"] == "p0 9.0 s, p1 8.0 s, p2 7.0 s"
+    assert went()["foreign_words"] is None
+
+
 def test_what_the_scenario_asked_for() -> None:
     found = went(forced_length=True, nonce=False, random=True, temperature=0.7)
     assert (found["forced_length"], found["unique_prompts"]) == (True, False)

@@ -79,6 +79,11 @@ def test_a_check_fires_and_keeps_silent(name: str, bad: dict, good: dict) -> Non
     assert names(mtp(**good)) == []
 
 
+def test_others_are_named_where_they_were_seen() -> None:
+    (reason,) = reasons(mtp(foreign_cpu_share=0.3, foreign_words="rustc 12.0 s"))
+    assert reason == "foreign_load: others took 30% of the machine's processor time (rustc 12.0 s)"
+
+
 def test_made_up_acceptance_is_not_held_against_its_answers() -> None:
     assert names(mtp(degenerate_share=1.0, synthetic=True)) == []
 
