@@ -36,15 +36,19 @@ def answer(choices: Sequence[Choice]) -> list[str]:
 
 
 def _why(choices: Sequence[Choice]) -> str:
-    """The commonest reason in one sentence. Reasons read `INVALID: name: words`, or are those of a limit."""
-    words = [why for choice in choices for why in choice.excluded.values()]
-    if not words:
+    kind, count, total = _commonest_objection(choices)
+    if not total:
         return "There is no measurement at all."
+    return f"The commonest reason is {kind} ({count} of {total}); results/tables/validity.md has the others."
+
+
+def _commonest_objection(choices: Sequence[Choice]) -> tuple[str, int, int]:
+    """(words, how often, how many objections there are). Objections read `INVALID: name: words`, or are those of a limit."""
+    words = [why for choice in choices for why in choice.excluded.values()]
     kinds = Counter(
         ": ".join(why.split(": ")[:2]) if why.startswith(("INVALID", "UNFAIR")) else why for why in words
     )
-    kind, count = kinds.most_common(1)[0]
-    return f"The commonest reason is {kind} ({count} of {len(words)}); results/tables/validity.md has the others."
+    return (*kinds.most_common(1)[0], len(words)) if words else ("", 0, 0)
 
 
 def _what(decided: Sequence[Choice]) -> str:
@@ -67,7 +71,7 @@ def _gain(group: Sequence[Choice]) -> str:
     speedups = [c.chosen.figures["speedup"] for c in group if c.chosen.server.method != BASELINE]
     known = [value for value in speedups if value is not None]
     if not known:
-        return ""
+        return "" if speedups else " (nothing is shown to be faster)"
     low, high = (METRICS["speedup"].text(value) for value in (min(known), max(known)))
     return f" ({low}x `{BASELINE}`)" if low == high else f" ({low} to {high}x `{BASELINE}`)"
 
@@ -97,7 +101,14 @@ def _how_sure(choices: Sequence[Choice]) -> str:
     parts = [f"{counts[verdict]} {words}" for verdict, words in _HOW_SURE.items() if counts[verdict]]
     total = len(choices)
     points = "operating point" if total == 1 else "operating points"
-    return f"Of {total} {points}: {', '.join(parts)}."
+    kind, _, objections = _commonest_objection(choices)
+    everything = sum(len(choice.point.candidates) for choice in choices)
+    left_out = (
+        f"; {objections} of {everything} candidates were left out, most often for {kind}"
+        if objections
+        else ""
+    )
+    return f"Of {total} {points}: {', '.join(parts)}{left_out}."
 
 
 def plan_text(plan: TrafficPlan) -> list[str]:

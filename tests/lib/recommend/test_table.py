@@ -63,9 +63,12 @@ def test_the_answer_is_two_sentences() -> None:
     assert "INVALID: failed (1 of 1)" in answer([choose(NOTHING, {})])[1]
     what, how_sure = answer([choose(ONE, {}), choose(EIGHT, {})])
     assert what == (
-        "What is best depends on the conditions: mtp k3 at concurrency 1 (1.50x `none`); none at concurrency 8."
+        "What is best depends on the conditions: mtp k3 at concurrency 1 (1.50x `none`); none at concurrency 8 (nothing is shown to be faster)."
     )
-    assert how_sure == "Of 2 operating points: 1 clear, 1 without a clear winner (the smallest k is taken)."
+    assert how_sure == (
+        "Of 2 operating points: 1 clear, 1 without a clear winner (the smallest k is taken); "
+        "1 of 5 candidates were left out, most often for INVALID: too_fast."
+    )
     assert answer([choose(ONE, {})])[0] == "Best everywhere it was measured: mtp k3 (1.50x `none`)."
 
 
