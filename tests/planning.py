@@ -45,6 +45,7 @@ def hardware(**changes: Any) -> Hardware:
         "vllm_defaults": {},
         "max_gpu_memory_utilization": None,
         "slurm": {"cpus": 8, "mem_mb": 64000},
+        "kubernetes": {},
         "flags": {},
         "environment": {},
         "overrides": (),

@@ -20,6 +20,7 @@ REQUESTS = (
     "slurm_account",
     "cpus_per_task",
     "mem_mb",
+    "node_selector",
     "runtime",
 )
 """Names of the resources that a job may ask for; `runtime`, in minutes, is no matter of hardware and not given by `request`."""
@@ -42,6 +43,7 @@ def request(hardware: Hardware, gpus: int) -> dict[str, str | int]:
         "slurm_account": slurm.get("account"),
         "cpus_per_task": slurm["cpus"],
         "mem_mb": slurm["mem_mb"],
+        "node_selector": hardware.kubernetes.get("node_selector", ""),
     }
     return {name: value for name, value in asked.items() if value is not None}
 

@@ -50,7 +50,8 @@ class Hardware:
     nvml_name: str | None
     vllm_defaults: Mapping[str, float]
     max_gpu_memory_utilization: float | None
-    slurm: Mapping[str, str]
+    slurm: Mapping[str, Any]
+    kubernetes: Mapping[str, str]
     flags: Flags
     environment: Mapping[str, Any]
     overrides: tuple[Mapping[str, Any], ...]

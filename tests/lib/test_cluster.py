@@ -16,7 +16,8 @@ FULL = {
 
 
 def test_a_server_asks_for_everything_that_its_hardware_file_names():
-    assert cluster.request(hardware(slurm=FULL), 2) == {
+    nodes = {"node_selector": "gpu.product=H100"}
+    assert cluster.request(hardware(slurm=FULL, kubernetes=nodes), 2) == {
         "slurm_partition": "big",
         "gres": "gpu:h100:2",
         "gpu": 2,
@@ -25,11 +26,17 @@ def test_a_server_asks_for_everything_that_its_hardware_file_names():
         "slurm_account": "lab",
         "cpus_per_task": 4,
         "mem_mb": 900,
+        "node_selector": "gpu.product=H100",
     }
 
 
 def test_what_the_file_does_not_name_is_not_asked_for():
-    assert cluster.request(hardware(), 1) == {"gpu": 1, "cpus_per_task": 8, "mem_mb": 64000}
+    assert cluster.request(hardware(), 1) == {
+        "gpu": 1,
+        "cpus_per_task": 8,
+        "mem_mb": 64000,
+        "node_selector": "",
+    }
 
 
 def test_a_job_without_a_gpu_asks_for_none():
