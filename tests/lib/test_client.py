@@ -46,6 +46,17 @@ def test_times_and_tokens_are_the_servers(tmp_path):
     assert {record.worker for record in records} == {0, 1, 2, 3}
 
 
+def test_nothing_is_lost_or_mixed_up_between_many_workers_at_speed(tmp_path):
+    with serving(tmp_path, {"ttft_s": 0.01, "step_s": 0.001}, "toy") as server:
+        alone, _ = measure(server, 4, 1)
+        records, _ = measure(server, 128, 64)
+    assert [record.error for record in records] == [None] * 128
+    assert {len(record.chunk_s) for record in records} == {33}
+    assert [record.output for record in records[:4]] == [record.output for record in alone]
+    assert [record.token_ids for record in records[:4]] == [record.token_ids for record in alone]
+    assert len({record.output for record in records}) > 100, "each prompt has an answer of its own"
+
+
 def test_each_worker_has_one_connection_opened_before_the_window(tmp_path):
     with serving(tmp_path, {"ttft_s": 0.01, "step_s": 0.001}, "toy") as server:
         records, _ = measure(server, 6, 2)
