@@ -1,4 +1,4 @@
-"""The configurations that compete at an operating point, read from the points and cells tables."""
+"""The configurations that compete at an operating point, read from the points table."""
 
 from __future__ import annotations
 

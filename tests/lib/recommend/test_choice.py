@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scripts.lib.recommend.choice import choose
+from scripts.lib.statistics import FASTER, compare
 from tests.lib.recommend.cases import candidate, operating_point
 
 
@@ -106,3 +109,30 @@ def test_an_unknown_figure_keeps_no_limit() -> None:
 
 def test_nothing_measured_is_an_answer() -> None:
     assert choose(operating_point(), {}).verdict == "no candidate"
+
+
+throughputs = st.lists(st.floats(10, 200), min_size=2, max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.integers(0, 8), st.tuples(throughputs, st.booleans()), min_size=1, max_size=6))
+def test_the_choice_is_valid_unbeaten_and_the_smallest_of_its_ties(made) -> None:
+    point = operating_point(
+        *(
+            candidate(f"mtp k{k}" if k else "none", values, objection=None if valid else "INVALID: failed")
+            for k, (values, valid) in made.items()
+        )
+    )
+    choice = choose(point, {})
+    fit = [c for c in point.candidates if c.objection is None]
+    assert (choice.chosen is None) == (not fit)
+    assert set(choice.excluded) == {c.label for c in point.candidates if c.objection}
+    if not fit:
+        return
+    leader = max(fit, key=lambda c: c.value)
+    for other in fit:
+        shown_worse = compare(leader.samples, other.samples).verdict == FASTER
+        assert (other in choice.tied) != shown_worse or other.value == leader.value
+        if other.server.k < choice.chosen.server.k:
+            assert shown_worse
+    assert (choice.verdict == "clear winner") == (len(choice.tied) == 1 and len(fit) > 1)
