@@ -225,3 +225,16 @@ def test_the_total_limit_ends_an_endless_answer(tmp_path):
         (record,), load = measure(server, 1, 1, tokens=500, request_s=0.5)
     assert record.error["type"] == "timeout"
     assert 0.5 <= load.wall_s < 10, "the answer would take 25 s"
+
+
+def test_every_token_is_kept_and_equal_requests_are_known_as_such(tmp_path):
+    with serving(tmp_path, {"ttft_s": 0.01, "step_s": 0.001, "acceptance": 0.5}, "toy") as server:
+        first, _ = measure(server, 2, 1)
+        second, _ = measure(server, 2, 2)
+        untold, _ = measure(server, 1, 1, token_ids=False)
+    for record in (*first, *second):
+        assert len(record.token_ids) == sum(record.chunk_tokens) == record.completion_tokens
+    assert [record.request_sha256 for record in first] == [record.request_sha256 for record in second]
+    assert first[0].request_sha256 != first[1].request_sha256
+    assert first[0].token_ids == second[0].token_ids != first[1].token_ids
+    assert (untold[0].token_ids, untold[0].request_sha256) == (None, first[0].request_sha256)
