@@ -34,6 +34,7 @@ _COLUMNS = (
 _CAPTION = f"""Tokens per second at each concurrency c: of one request at c1 (mean over requests), of all
 requests together above. In brackets: ratio to `{BASELINE}` under the same conditions, {ABSENT} where there
 is none."""
+_ONE_PERCENT = 0.01
 _INTERVAL = f"""After it the 95% interval of that ratio. Noise: how far the repeats of `{BASELINE}` lie apart, (max - min) /
 median."""
 
@@ -86,5 +87,6 @@ def ratio_text(row: Mapping[str, object]) -> str:
     text = f"{METRICS['speedup'].text(row['speedup'])}x"
     if row["speedup_low"]:
         # The interval is symmetric in ratios: both ends are the same factor away.
-        text += f" ±{math.sqrt(row['speedup_high'] / row['speedup_low']) - 1:.0%}"
+        width = math.sqrt(row["speedup_high"] / row["speedup_low"]) - 1
+        text += f" ±{width:.1%}" if width < _ONE_PERCENT else f" ±{width:.0%}"
     return text

@@ -9,7 +9,7 @@ from scripts.lib.tables import markdown
 from scripts.lib.validity import INVALID, UNFAIR, VALID
 from scripts.lib.validity_checks import CHECKS
 
-_MOST_CELLS = 10
+_MOST_GROUPS = 10
 _MEANINGS = {check.name: check.meaning for check in CHECKS}
 
 
@@ -63,8 +63,12 @@ def _section(name: str, rows: pl.DataFrame) -> list[str]:
     lines = ["", f"## {name}", ""]
     if name in _MEANINGS:
         lines += [*markdown.paragraph(f"A cell has this when {_MEANINGS[name]}."), ""]
-    for row in rows.head(_MOST_CELLS).iter_rows(named=True):
-        lines += [f"- {Cell.from_axes(row).path} ({row['validity']})", f"  {row['words']}"]
-    if len(rows) > _MOST_CELLS:
-        lines.append(f"- {len(rows) - _MOST_CELLS} more: validity.csv")
+    groups = rows.group_by("words", maintain_order=True)
+    for number, ((words,), cells) in enumerate(groups):
+        if number == _MOST_GROUPS:
+            lines.append("- and more: validity.csv")
+            break
+        first = Cell.from_axes(cells.row(0, named=True)).path
+        count = f"{len(cells)} cells, the first is {first}" if len(cells) > 1 else first
+        lines += [f"- {words}", f"  ({count})"]
     return lines

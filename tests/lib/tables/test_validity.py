@@ -26,15 +26,19 @@ def test_counts_by_check_then_each_cell_with_its_words() -> None:
     lines = text_of(records)
     assert body(lines) == [["preemptions", "2"], ["failed", "1"], ["short_window", "1"]]
     assert lines[0].startswith("3 of 4 cells are not VALID.")
-    assert f"- {cell('mtp', 1, 4).path} (INVALID)" in lines
+    assert f"  ({cell('mtp', 1, 4).path})" in lines
     assert any("measured for 0.50 s, less than 1 s" in line for line in lines)
-    assert "  resource_start (startup): no memory: none" in lines
+    assert "- resource_start (startup): no memory: none" in lines
 
 
-def test_many_cells_of_one_kind_are_cut() -> None:
+def test_equal_words_stand_once_and_many_different_ones_are_cut() -> None:
     records = [measured(cell(concurrency=c), 10.0, preemptions=1) for c in range(1, 40)]
     lines = text_of(records)
-    assert "- 29 more: validity.csv" in lines
+    assert f"  (39 cells, the first is {cell(concurrency=1).path})" in lines
+    assert len(lines) < 15
+    records = [measured(cell(concurrency=c), 10.0, preemptions=c) for c in range(1, 40)]
+    lines = text_of(records)
+    assert lines[-1] == "- and more: validity.csv"
     assert len(lines) < 40
 
 
