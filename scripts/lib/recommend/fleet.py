@@ -11,14 +11,15 @@
                Then the simplest of the plans within `tolerance` of that (fewest configurations, then smallest k), and
                among those the highest rate, on no more devices than it takes.
 
-A solve may end within a quarter of `tolerance` of the best (without a tolerance: at the best), or after some seconds with what
-it has: Fleet.proven says whether the first objective was settled.
+One configuration alone needs no solver (_best_single). A solve may end within a quarter of `tolerance` of the best (at the best
+without a tolerance), or after some seconds with what it has: Fleet.proven says whether the first objective was settled.
 
 Assumption: a server divides its time between kinds of traffic; what it does while serving them mixed was not measured.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +28,7 @@ import pulp
 from scripts.lib.cell import Server
 from scripts.lib.recommend.wishes import Traffic
 
-_LIMIT_S = 10
+_LIMIT_S = 5
 """Of wall time for each solve: thousands of measured configurations that beat each other here and there can take minutes."""
 _SLACK = 1e-6
 """Relative room for the solver's rounding where a stage holds on to what the one before found."""
@@ -91,6 +92,8 @@ def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Bu
 
     Raises SolverError when the solver fails.
     """
+    if budget.configurations == 1:
+        return _best_single(options, traffic, budget)
     options = _usable(options, budget)
     if budget.requests_per_s is None:
         best = _solve(options, traffic, budget, "rate", _Stage())
@@ -112,8 +115,34 @@ def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Bu
     return replace(leanest, requests_per_s=fastest.requests_per_s, proven=best.proven)
 
 
+def _best_single(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget) -> Fleet | None:
+    """The same for one configuration, which needs no program: n servers of it reach n / sum_t w[t] / r[s,t]."""
+    able: list[tuple[Option, int, float]] = []
+    for option in options:
+        if all(option.rates.get(kind) for kind in traffic):
+            busy_s = sum(kind.share / option.rates[kind] for kind in traffic)
+            most = budget.devices.get(option.server.hardware, 0) // option.devices
+            wanted = budget.requests_per_s
+            count = most if wanted is None else math.ceil(wanted * busy_s * (1 - _SLACK))
+            if 1 <= count <= most:
+                able.append((option, count, count / busy_s))
+    if not able:
+        return None
+    if budget.requests_per_s is None:
+        enough = max(rate for *_, rate in able) * (1 - budget.tolerance)
+        able = [plan for plan in able if plan[2] >= enough]
+    else:
+        fewest = min(option.devices * count for option, count, _ in able)
+        able = [plan for plan in able if plan[0].devices * plan[1] == fewest]
+    option, count, rate = min(able, key=lambda plan: (plan[0].server.k, -plan[2], plan[0].server))
+    routes = tuple(Route(kind, option.server, 1.0) for kind in traffic)
+    return Fleet({option.server: count}, routes, rate, option.devices * count)
+
+
 def feasible(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget) -> bool:
     """Whether there is any plan; sooner known than the best one. Raises SolverError as best_fleet does."""
+    if budget.configurations == 1:
+        return _best_single(options, traffic, budget) is not None
     if budget.requests_per_s is None:
         served = [kind for kind in traffic if any(o.rates.get(kind) for o in _usable(options, budget))]
         wanted = _Stage(rate_at_least=_least_rate(options, traffic)) if len(served) == len(traffic) else None

@@ -81,6 +81,19 @@ def test_nothing_serves_the_traffic() -> None:
     assert best_fleet([option(0, {CHAT: 1})], [CHAT, CODE], Budget({"box": 1}, 1)) is None
 
 
+def test_one_configuration_and_the_program_agree() -> None:
+    """With two allowed and one that beats the others everywhere, the program plans what the formula does for one."""
+    options = [
+        option(0, {CHAT: 12, CODE: 4}),
+        option(3, {CHAT: 13, CODE: 6}, devices=2),
+        option(1, {CHAT: 12, CODE: 3.9}),
+    ]
+    for wanted in (None, 20.0):
+        alone, free = (best_fleet(options, [CHAT, CODE], Budget({"box": 8}, n, wanted)) for n in (1, 2))
+        assert (alone.servers, alone.devices) == (free.servers, free.devices)
+        assert alone.requests_per_s == pytest.approx(free.requests_per_s)
+
+
 rates = st.one_of(st.just(0.0), st.integers(1, 40).map(float))
 kinds = [Traffic("a", 1, 0.2), Traffic("b", 4, 0.3), Traffic("c", 8, 0.5)]
 
