@@ -125,8 +125,9 @@ class Claim:
 
 
 def usable_gpus() -> list[gpus.Gpu]:
-    """The NVIDIA devices that this process may use, those with the least memory in use first."""
-    return sorted(gpus.visible(gpus.found(), os.environ), key=lambda gpu: gpu.memory_used_mib or 0)
+    """The NVIDIA devices that this process may use, those with less memory in use first (in GiB: idle ones keep their order,
+    so that boots which are compared run on the same one)."""
+    return sorted(gpus.visible(gpus.found(), os.environ), key=lambda gpu: (gpu.memory_used_mib or 0) // 1024)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def smi(locks, monkeypatch, text):
     monkeypatch.setenv("PATH", f"{locks}:{os.environ['PATH']}")
 
 
-TWO = "echo '0, GPU-aa, NVIDIA H100 80GB HBM3, 900'; echo '1, GPU-bb, NVIDIA H100 80GB HBM3, 5'"
+TWO = "echo '0, GPU-aa, NVIDIA H100 80GB HBM3, 9000'; echo '1, GPU-bb, NVIDIA H100 80GB HBM3, 5'"
 
 
 def claim(gpus=1, name="h100"):
@@ -114,6 +114,13 @@ def test_servers_beside_each_other_get_a_gpu_each(locks, monkeypatch):
     with claim(gpus=2) as both:
         assert [gpu.index for gpu in both.gpus] == ["0", "1"]
         assert both.visible_devices is None
+
+
+def test_idle_devices_are_taken_in_order(locks, monkeypatch):
+    smi(locks, monkeypatch, "echo '0, GPU-aa, NVIDIA H100, 600'; echo '1, GPU-bb, NVIDIA H100, 5'")
+    for _ in range(2):
+        with claim() as held:
+            assert held.visible_devices == "0"
 
 
 def test_only_devices_that_the_shell_leaves_are_used(locks, monkeypatch):
