@@ -23,7 +23,7 @@ def method_known(resolved: Resolved) -> Verdict | None:
 def dspark_release(resolved: Resolved) -> Verdict | None:
     if resolved.method.kind != "dspark":
         return None
-    return Verdict("infeasible", f"SGLang {resolved.engine.version} has no DSPARK (a later release has)")
+    return Verdict("infeasible", "SGLang 0.5.15 and earlier have no DSPARK")
 
 
 def synthetic(resolved: Resolved) -> Verdict | None:

@@ -50,14 +50,20 @@ def _server_lines(sweep: Sweep, server: Server) -> list[str]:
     lines = []
     if launch.environment_names:
         lines.append(_wrapped("from your shell, where set: " + " ".join(launch.environment_names), "  "))
-    return [*lines, *_command(launch)]
+    lines += _command(launch)
+    if launch.beside is not None:
+        lines += [
+            f"  and beside it {sweep.resolved(server).method.beside.label}:",
+            *_command(launch.beside, port=8001),
+        ]
+    return lines
 
 
-def _command(launch: Launch) -> list[str]:
+def _command(launch: Launch, port: int = 8000) -> list[str]:
     """The command that starts the server, variables and container included, broken between flags as a shell allows, so that it
     can be pasted."""
     lines, line = [], "  $"
-    variables, argv = typed(launch)
+    variables, argv = typed(launch, port)
     settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
     for group in (*settings, *flag_groups(argv)):
         if len(line) + 1 + len(group) + 2 > WIDTH and line.strip() != "$":

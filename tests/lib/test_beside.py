@@ -6,6 +6,7 @@ import pytest
 
 from scripts.lib.config import ConfigError
 from scripts.lib.launch import DeviceRequest, Launch
+from scripts.lib.plan import render
 from tests.planning import study, sweep
 
 BESIDE = {
@@ -121,3 +122,9 @@ def test_study_c_s_pair_is_both_ways_round():
     for (model, _), companion in pairs.items():
         assert companion is None or companion.server.model != model
     assert not any(f.level == "infeasible" for cell in made.cells for f in made.findings(cell))
+
+
+def test_the_plan_shows_both_commands():
+    text = render(pair({"concurrency": 2}), lambda cell: "pending")
+    assert "and beside it nemotron-3-nano-nvfp4 none, chat_short at 2:" in text
+    assert text.count("vllm/vllm-openai:v0.27.1") == 3
