@@ -141,8 +141,19 @@ class Cluster:
 
     def jobs(self, *states: str) -> dict[str, dict[str, str]]:
         """The queue by job id; finished jobs are shown for some minutes. Keys as below."""
-        keys = ("id", "state", "partition", "node", "limit", "gres", "constraint", "memory", "cpus")
-        form = "--format=%i|%T|%P|%N|%l|%b|%f|%m|%C"
+        keys = (
+            "id",
+            "state",
+            "partition",
+            "node",
+            "limit",
+            "gres",
+            "constraint",
+            "memory",
+            "cpus",
+            "account",
+        )
+        form = "--format=%i|%T|%P|%N|%l|%b|%f|%m|%C|%a"
         lines = self.command(
             "squeue", "--noheader", f"--states={','.join(states) or 'all'}", form, check=False
         )

@@ -19,7 +19,7 @@ class SlurmProject(Project):
         super().__init__(folder, MATRIX | matrix)
         for node in cluster.nodes:
             slurm = {
-                "partition": node.name, "gres": f"gpu:{node.name}", "constraint": node.constraint, "cpus": 4, "mem_mb": 8000,
+                "partition": node.name, "gres": f"gpu:{node.name}", "constraint": node.constraint, "account": "lab", "cpus": 4, "mem_mb": 8000,
             }  # fmt: skip
             self.write(
                 f"config/hardware/{node.name}.yaml",

@@ -35,7 +35,7 @@ def test_each_server_is_one_job_on_the_partition_and_gpu_of_its_hardware(project
         assert job["node"] == name
         assert job["gres"] == f"gres:gpu:{name}:1"
         assert job["constraint"] == {"h100": "hopper", "gb200": "blackwell"}[name]
-        assert job["cpus"] == "4"
+        assert (job["cpus"], job["account"]) == ("4", "lab")
         # Start-up 20 s and two cells at 900 s, in whole minutes; the server's memory and the cells' own.
         assert job["limit"] == "31:00"
         assert job["memory"] == "8100M"
