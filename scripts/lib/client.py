@@ -8,7 +8,6 @@ work stays out of the latencies it reports (docs/client.md). Times are seconds o
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -99,8 +98,7 @@ class ClosedLoop:
         )
         room = max(1, self._concurrency)
         # A C parser takes a chunk in a third of the time that httpx's own transport needs (docs/decisions).
-        known = importlib.util.find_spec("aiohttp")
-        http_client = (openai.DefaultAioHttpClient if known else openai.DefaultAsyncHttpxClient)(
+        http_client = openai.DefaultAioHttpClient(
             # Servers are on loopback or named by the user: a proxy of the environment must not come between.
             trust_env=False,
             limits=httpx2.Limits(max_connections=room, max_keepalive_connections=room),

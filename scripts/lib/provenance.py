@@ -6,24 +6,14 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 
-def versions() -> dict[str, str | None]:
-    """What the client ran on; aiohttp is None where openai's client had to do with its default transport."""
-    return {
-        "python": platform.python_version(),
-        "openai": version("openai"),
-        "aiohttp": _version("aiohttp"),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def versions() -> dict[str, str]:
+    """What the client ran on."""
+    packages = {package: version(package) for package in ("openai", "aiohttp")}
+    return {"python": platform.python_version(), **packages}
 
 
 def built_facts(needs: Iterable[str]) -> dict[str, dict[str, object]]:
