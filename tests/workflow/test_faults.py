@@ -237,6 +237,19 @@ def test_servers_that_ignore_sigterm_do_not_stay(project):
     everything_gone(project)
 
 
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
+def test_with_the_grace_that_users_have_a_server_that_ignores_sigterm_is_gone_in_time(project, how):
+    """The other tests shorten stop_grace_s; what is promised must hold without."""
+    del project.matrix["stop_grace_s"]
+    project.truth |= SLOW
+    project.faults({"kind": "ignore_sigterm"})
+    process = run_until(project, "mtp k3 len1024 short c1: warming up")
+    os.kill(process.pid, getattr(signal, how))
+    took = everything_gone(project, process)
+    print(f"gone after {took:.1f} s")
+    completes(project, ALL[2:])
+
+
 @pytest.mark.parametrize("harm", ["truncated", "nul"])
 def test_damaged_evidence_is_measured_again_alone(project, harm):
     project.run()
