@@ -17,7 +17,7 @@ import yaml
 
 from scripts.lib.planning import Plan
 from scripts.lib.sweep import load_sweep
-from tests.benchmarks.bench_collect import truth_of
+from tests.benchmarks.bench_tables import truth_of
 from tests.evidence_factory import window_log, write_evidence
 from tests.workflow.project import Project
 
