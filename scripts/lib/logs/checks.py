@@ -40,7 +40,11 @@ class SchedulerLimit:
     @property
     def text(self) -> str:
         """One line for a table's remarks."""
-        usage = "" if self.kv_usage_percent is None else f", KV only {self.kv_usage_percent:g} %"
+        usage = ""
+        if self.kv_usage_percent is not None:
+            # Tenths say nothing here, unless they are all there is.
+            digits = 0 if self.kv_usage_percent >= 1 else 1
+            usage = f", KV only {self.kv_usage_percent:.{digits}f} %"
         budget = "" if self.budget_requests is None else f" (the token budget allows {self.budget_requests})"
         return f"scheduler-limited: {self.running} of {self.asked} run{usage}{budget}"
 

@@ -78,7 +78,7 @@ def test_f04_scheduler_limited() -> None:
     assert (sample.running, sample.waiting, sample.kv_usage_percent) == (10, 54, 4.1)
     found = checks.scheduler_limit(report, asked=64, max_num_batched_tokens=32, k=2)
     assert checks.budget_requests(32, 2) == 10
-    assert found.text.startswith("scheduler-limited: 10 of 64 run, KV only 4.1 %")
+    assert found.text.startswith("scheduler-limited: 10 of 64 run, KV only 4 %")
 
 
 # -- F13: not ready is not infeasible ------------------------------------------------------------------------
