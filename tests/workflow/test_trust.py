@@ -42,7 +42,7 @@ def test_methods_take_turns_in_every_round_and_limits_measure_nothing(project):
     assert project.starts == project.measured == []
     assert points(project)["validity"].to_list() == ["INVALID"] * 4
     assert set(points(project)["verdict"]) == {"no verdict"}
-    assert "8 of 8 measured cells are INVALID" in output
+    assert "8 of 8 measured cells are INVALID (few_requests" in output
     assert "few_requests" in read(project, "validity.md")
 
 
@@ -58,7 +58,7 @@ def test_a_server_with_other_slots_than_the_baseline_is_unfair(project):
         ["unfair_settings: max_num_seqs 8 (none: 16)"],
     )
     assert project.cell("none", 1)["validity"] == "VALID"
-    assert "1 of 2 measured cells is UNFAIR" in output
+    assert "1 of 2 measured cells is UNFAIR (unfair_settings)" in output
 
 
 def test_synthetic_acceptance_is_kept_apart_from_end_to_end(project):

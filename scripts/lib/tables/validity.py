@@ -10,6 +10,8 @@ from scripts.lib.validity import INVALID, UNFAIR, VALID
 from scripts.lib.validity_checks import CHECKS
 
 _MOST_GROUPS = 10
+_MOST_NAMES = 3
+_NAME = pl.col("validity_reasons").str.split(": ").list.first().alias("name")
 _MEANINGS = {check.name: check.meaning for check in CHECKS}
 
 
@@ -19,17 +21,27 @@ def validity_table(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def validity_line(cells: pl.DataFrame) -> str | None:
-    """E.g. `3 of 20 cells are INVALID, 2 UNFAIR.`, without those that have no result at all; None when all are
-    VALID."""
+    """E.g. `3 of 20 measured cells are INVALID (preemptions, short_window), 2 UNFAIR (unfair_settings).`, without the
+    cells that have no result at all; None when all are VALID."""
     measured = cells.filter(pl.col("status") == "measured")
-    counts = dict(measured["validity"].value_counts().rows())
-    words = [f"{counts[name]} {name}" for name in (INVALID, UNFAIR) if counts.get(name)]
-    if not words:
-        return None
-    verb = "is" if sum(counts.get(name, 0) for name in (INVALID, UNFAIR)) == 1 else "are"
-    first, *rest = words
-    number, name = first.split()
-    return f"{number} of {len(measured)} measured cells {verb} {', '.join([name, *rest])}."
+    words = []
+    for verdict in (INVALID, UNFAIR):
+        rows = measured.filter(pl.col("validity") == verdict)
+        if not rows.is_empty():
+            why = f"{verdict} ({_commonest(rows)})"
+            verb = "is" if len(rows) == 1 else "are"
+            words.append(
+                f"{len(rows)} {why}"
+                if words
+                else f"{len(rows)} of {len(measured)} measured cells {verb} {why}"
+            )
+    return f"{', '.join(words)}." if words else None
+
+
+def _commonest(rows: pl.DataFrame) -> str:
+    names = rows.explode("validity_reasons").select(_NAME).to_series().value_counts(name="cells")
+    found = names.sort("cells", "name", descending=[True, False])["name"].to_list()
+    return ", ".join([*found[:_MOST_NAMES], *([".."] if len(found) > _MOST_NAMES else [])])
 
 
 def validity_text(table: pl.DataFrame) -> list[str]:
@@ -40,7 +52,7 @@ def validity_text(table: pl.DataFrame) -> list[str]:
     if doubted.is_empty():
         return [f"Nothing speaks against any of the {len(table)} cells."]
     rows = doubted.explode("validity_reasons").with_columns(
-        name=pl.col("validity_reasons").str.split(": ").list.first(),
+        _NAME,
         words=pl.col("validity_reasons").str.replace(r"^[^:]*: ", ""),
     )
     counts = (

@@ -55,9 +55,8 @@ def test_doubtful_cells_are_counted_by_verdict() -> None:
         measured(cell("mtp", 1, 1), 15.0, max_num_seqs=4),
         measured(cell("mtp", 1, 2), 15.0, wall_s=0.1),
     ]
-    assert "1 of 5 measured cells are INVALID, 1 UNFAIR. Read results/tables/validity.md" in summary_of(
-        records
-    )
+    doubts = "1 of 5 measured cells is INVALID (short_window), 1 UNFAIR (unfair_settings)."
+    assert f"{doubts} Read results/tables/validity.md" in summary_of(records)
     assert not any("validity.md" in line for line in summary_of(records[:3]))
 
 

@@ -50,7 +50,7 @@ def test_nothing_to_say() -> None:
 def test_the_line_for_the_end_of_a_run() -> None:
     good, bad = measured(cell(), 10.0), measured(cell("mtp", 1), 15.0, preemptions=1)
     assert validity_line(cells_table([good])) is None
-    assert validity_line(cells_table([good, bad])) == "1 of 2 measured cells is INVALID."
+    assert validity_line(cells_table([good, bad])) == "1 of 2 measured cells is INVALID (preemptions)."
     assert validity_line(cells_table([good, failed(cell("mtp", 3))])) is None
 
 
