@@ -92,20 +92,14 @@ def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Bu
 
     Raises SolverError when the solver fails.
     """
-    if budget.configurations == 1:
-        return _best_single(options, traffic, budget)
+    best = reach(options, traffic, budget)
+    if best is None or budget.configurations == 1:
+        return best
     options = _usable(options, budget)
     if budget.requests_per_s is None:
-        best = _solve(options, traffic, budget, "rate", _Stage())
-        if best is None or best.requests_per_s <= 0:
-            return None
         stage = _Stage(rate_at_least=best.requests_per_s * (1 - budget.tolerance - _SLACK))
     else:
-        wanted = _Stage(rate_at_least=budget.requests_per_s * (1 - _SLACK))
-        best = _solve(options, traffic, budget, "devices", wanted)
-        if best is None:
-            return None
-        stage = replace(wanted, devices_at_most=best.devices)
+        stage = _Stage(budget.requests_per_s * (1 - _SLACK), devices_at_most=best.devices)
     simplest = _solve(options, traffic, budget, "simplicity", stage) or best
     kept = replace(stage, only=frozenset(simplest.servers))
     fastest = _solve(options, traffic, budget, "rate", kept) or simplest
@@ -113,6 +107,18 @@ def best_fleet(options: Sequence[Option], traffic: Sequence[Traffic], budget: Bu
     lean = replace(kept, rate_at_least=fastest.requests_per_s * (1 - _SLACK))
     leanest = _solve(options, traffic, budget, "devices", lean) or fastest
     return replace(leanest, requests_per_s=fastest.requests_per_s, proven=best.proven)
+
+
+def reach(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget) -> Fleet | None:
+    """The first objective alone: the highest rate, or the fewest devices for the wanted one. As best_fleet."""
+    if budget.configurations == 1:
+        return _best_single(options, traffic, budget)
+    options = _usable(options, budget)
+    if budget.requests_per_s is not None:
+        wanted = _Stage(rate_at_least=budget.requests_per_s * (1 - _SLACK))
+        return _solve(options, traffic, budget, "devices", wanted)
+    best = _solve(options, traffic, budget, "rate", _Stage())
+    return best if best and best.requests_per_s > 0 else None
 
 
 def _best_single(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budget) -> Fleet | None:

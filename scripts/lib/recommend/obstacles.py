@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scripts.lib.recommend.fleet import Budget, Option, best_fleet, feasible
+from scripts.lib.recommend.fleet import Budget, Option, feasible, reach
 from scripts.lib.recommend.wishes import Traffic
 
 OptionsFor = Callable[[Mapping[str, float]], Sequence[Option]]
@@ -64,15 +64,15 @@ def _budget(question: Question) -> list[str]:
     more = _fewest_configurations(options, traffic, budget)
     if more is not None:
         words.append(f"max_configurations ({budget.configurations}) binds: a plan is possible with {more}.")
-    plenty = replace(budget, devices={name: _plenty(options, traffic, budget) for name in budget.devices})
-    fleet = best_fleet(options, traffic, plenty)
+    many = _plenty(options, traffic, budget)
+    plenty = replace(budget, devices={name: many if count else 0 for name, count in budget.devices.items()})
+    fleet = reach(options, traffic, plenty)
     if fleet is not None:
-        given = ", ".join(f"{name} {count}" for name, count in budget.devices.items())
+        given = ", ".join(f"{name} {count}" for name, count in budget.devices.items() if count)
         words.append(f"devices ({given}) binds: a plan is possible with {fleet.devices} in all.")
-    if budget.requests_per_s is not None and best_fleet(
-        options, traffic, replace(budget, requests_per_s=None)
-    ):
-        words.append(f"requests_per_s ({budget.requests_per_s:g}) binds:{_rate(question)}")
+    rate = "" if budget.requests_per_s is None else _rate(question)
+    if rate:
+        words.append(f"requests_per_s ({budget.requests_per_s:g}) binds:{rate}")
     return words
 
 
@@ -105,5 +105,5 @@ def _plenty(options: Sequence[Option], traffic: Sequence[Traffic], budget: Budge
 
 def _rate(question: Question) -> str:
     free = replace(question.budget, requests_per_s=None)
-    fleet = best_fleet(question.options_for(question.limits), question.traffic, free)
+    fleet = reach(question.options_for(question.limits), question.traffic, free)
     return "" if fleet is None else f" the budget takes {fleet.requests_per_s:.3g} requests/s of this mix."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 from scripts.lib.cell import Server
 from scripts.lib.metrics import METRICS, headline
@@ -38,5 +39,8 @@ def candidate(
 
 
 def operating_point(*candidates: Candidate, **axes: object) -> OperatingPoint:
-    concurrency = candidates[0].concurrency if candidates else 1
-    return OperatingPoint(AXES | {"concurrency": concurrency} | axes, candidates)
+    known = AXES | {"concurrency": candidates[0].concurrency if candidates else 1} | axes
+    of_server = {name: known[name] for name in ("hardware", "engine", "model", "max_model_len")}
+    return OperatingPoint(
+        known, tuple(replace(one, server=replace(one.server, **of_server)) for one in candidates)
+    )

@@ -93,12 +93,12 @@ def test_limits_exclude_with_figure_and_bound() -> None:
     slow = candidate("mtp k3", [120, 121, 120], ttft_median_s=0.9, kv_cache_tokens=50_000)
     fine = candidate("none", [80, 81, 80], ttft_median_s=0.2, kv_cache_tokens=90_000)
     point = operating_point(slow, fine)
-    assert choose(point, {"ttft_s": 1.0}).chosen is slow
+    assert choose(point, {"ttft_s": 1.0}).chosen == slow
     choice = choose(point, {"ttft_s": 0.5})
-    assert choice.chosen is fine
+    assert choice.chosen == fine
     assert choice.excluded == {"mtp k3": "time to first token median 0.900, at most 0.5 s is asked"}
-    assert choose(point, {"kv_cache_tokens": 60_000}).chosen is fine
-    assert choose(point, {"kv_cache_tokens": 50_000}).chosen is slow
+    assert choose(point, {"kv_cache_tokens": 60_000}).chosen == fine
+    assert choose(point, {"kv_cache_tokens": 50_000}).chosen == slow
 
 
 def test_an_unknown_figure_keeps_no_limit() -> None:

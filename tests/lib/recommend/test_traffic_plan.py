@@ -107,3 +107,16 @@ def test_traffic_that_was_not_measured_validly_is_named() -> None:
     assert made.obstacles == (
         "There is no valid measurement of code at concurrency 8 on hardware that the budget has.",
     )
+
+
+def test_hardware_that_the_budget_does_not_name_is_not_offered() -> None:
+    far = operating_point(candidate("none", [800.0]), hardware="rack")
+    made = plan(far, devices={"box": 1})
+    assert made.obstacles == (
+        "There is no valid measurement of code at concurrency 1 on hardware that the budget has.",
+    )
+    both = plan(ONE, far, devices={"box": 1}, requests_per_s=30.0)
+    assert [words.split(":")[0] for words in both.obstacles] == [
+        "devices (box 1) binds",
+        "requests_per_s (30) binds",
+    ]
