@@ -44,7 +44,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     dash = alt.StrokeDash(
         "series:N", title="method", sort=names, scale=colours.dash(names), legend=look.line_legend()
     )
-    chart = in_panels(curves(rows, x, y, colour, dash), panels, 2, 330, 210)
+    chart = in_panels(curves(rows, x, y, colour, dash), panels, 2, (330, 210))
     concurrencies = sorted(panels.frame["concurrency"].unique())
     at = " or ".join(str(number) for number in concurrencies)
     lines = [

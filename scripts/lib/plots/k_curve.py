@@ -34,7 +34,8 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     named_methods = pl.when("synthetic").then(pl.col("method") + " (synthetic)").otherwise("method")
     panels = split(frame.with_columns(method=named_methods), (*SETTING, "method"))
     rows = [_row(row) for row in panels.frame.iter_rows(named=True)]
-    chart = in_panels(_curves(rows), panels, 3, 230, 190)
+    columns = min(3, panels.frame["method"].n_unique())
+    chart = in_panels(_curves(rows), panels, columns, (230, 190), y="shared")
     lines = [
         panels.shared,
         f"{reading(points, rows)} Above the line at 1: faster than no speculation.",

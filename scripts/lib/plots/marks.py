@@ -75,15 +75,20 @@ def dots(
     )
 
 
-def in_panels(chart: alt.LayerChart, panels: Panels, columns: int, width: int, height: int) -> alt.Chart:
-    """The chart once for each panel, each with axes of its own; a single panel is larger and needs no heading."""
+def in_panels(
+    chart: alt.LayerChart, panels: Panels, columns: int, size: tuple[int, int], y: str = "independent"
+) -> alt.Chart:
+    """The chart once for each panel, `size` (width, height) in pixels; a single panel is larger and needs no heading.
+
+    `y`: shared where figures compare across panels."""
+    width, height = size
     if panels.count == 1:
         return chart.properties(width=min(2 * width, 640), height=round(height * 1.35))
     order = panels.frame["panel"].unique(maintain_order=True).to_list()
     return (
         chart.properties(width=width, height=height)
         .facet(facet=alt.Facet("panel:N", sort=order), columns=min(columns, panels.count), spacing=22)
-        .resolve_scale(x="independent", y="independent")
+        .resolve_scale(x="independent", y=y)
         .resolve_axis(x="independent", y="independent")
     )
 

@@ -40,7 +40,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     chosen = fewer_series(frame)
     panels = split(chosen.frame, SETTING)
     rows = [_row(row, row.get("devices", 1)) for row in panels.frame.iter_rows(named=True)]
-    chart = in_panels(_layers(rows, colours), panels, 2, 330, 260)
+    chart = in_panels(_layers(rows, colours), panels, 2, (330, 260))
     lines = [
         panels.shared,
         f"{reading(points, rows)} Numbers: concurrency. Grey: the Pareto front of valid points; up and to the right is better.",

@@ -33,7 +33,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     panels = split(named(points), SETTING)
     rows = [_field(row) for row in panels.frame.iter_rows(named=True)]
     span = max([_LEAST_RANGE, *(abs(row["ratio"]) for row in rows if row["clear"] and row["ratio"])])
-    columns = 2 if len({row["concurrency"] for row in rows}) <= 4 else 1
+    columns = 2 if len({row["concurrency"] for row in rows}) <= 5 else 1
     lines = [
         panels.shared,
         f"Ratio of throughput, per request at concurrency 1, total above. {repeats_words(points)} {_WORDS}",

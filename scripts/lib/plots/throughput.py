@@ -43,7 +43,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     dash = alt.StrokeDash(
         "series:N", title="method", sort=names, scale=colours.dash(names), legend=look.line_legend()
     )
-    chart = in_panels(curves(rows, x, y, colour, dash), panels, 2, 330, 230)
+    chart = in_panels(curves(rows, x, y, colour, dash), panels, 2, (330, 230))
     return look.titled(chart, TITLE, [panels.shared, reading(points, rows), chosen.note, panels.note])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from scripts.lib.plots.catalogue import DRAW
 from scripts.lib.plots.files import write_plot
 from scripts.lib.plots.names import TITLES
-from tests.results_factory import CASES, tables
+from tests.results_factory import CASES, sweep, tables
 
 CAPTIONS = Path(__file__).parents[3] / "workflow" / "report"
 
@@ -129,3 +130,12 @@ def test_files_need_neither_network_nor_browser(tmp_path: Path, points: dict[str
     png = (tmp_path / "acceptance.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20], "big") > 800
+
+
+def test_a_large_picture_is_not_made_sharper_still(tmp_path: Path) -> None:
+    methods = [("none", 0), *(("mtp", k) for k in range(1, 16))]
+    records = sweep(methods, (1, 2, 4, 8), repeats=1, max_model_len=tuple(range(1024, 1036)))
+    write_plot(DRAW["speedup"](tables(records)[1]), tmp_path / "large", "large")
+    svg = (tmp_path / "large.svg").read_text(encoding="utf-8")
+    width = re.search(r'<svg[^>]* width="([0-9]+)', svg)[1]
+    assert int.from_bytes((tmp_path / "large.png").read_bytes()[16:20], "big") == int(width)

@@ -32,6 +32,18 @@ def test_panels_beyond_the_limit_are_dropped_and_counted() -> None:
     assert panels.note == "12 of 20 panels; the others are in results/tables."
 
 
+def test_every_machine_keeps_its_share_of_the_panels() -> None:
+    lengths = tuple(range(1024, 1024 + 9))
+    records = sweep(METHODS[:1], (1,), repeats=1, hardware=("cpu", "h200"), max_model_len=lengths)
+    panels = split(named(tables(records)[1]), SETTING, most=4)
+    assert panels.frame["panel"].unique(maintain_order=True).to_list() == [
+        "cpu · max_model_len 1024",
+        "cpu · max_model_len 1025",
+        "h200 · max_model_len 1024",
+        "h200 · max_model_len 1025",
+    ]
+
+
 def test_no_rows_are_no_error() -> None:
     panels = split(named(tables([])[1]), SETTING)
     assert (panels.shared, len(panels.frame)) == ("", 0)
