@@ -43,6 +43,12 @@ class Asked:
         """Whether the engine was told to make acceptance up instead of verifying drafts."""
         return self.speculative.get("rejection_sample_method") == "synthetic"
 
+    @property
+    def stops_drafting(self) -> bool:
+        """Whether a schedule of k by number of running requests has steps without a draft."""
+        schedule = self.speculative.get("num_speculative_tokens_per_batch_size") or ()
+        return any(entry[-1] == 0 for entry in schedule)
+
 
 def asked_of(cell: Cell, manifest: Mapping[str, Any]) -> Asked:
     """What was asked for when the evidence with this manifest was measured."""

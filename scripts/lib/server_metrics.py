@@ -99,7 +99,8 @@ def _acceptance(
         reasons |= dict.fromkeys(_ACCEPTANCE, why)
         return []
     method = asked.method or (report and report.get("speculative_method")) or ""
-    steps = _effective(evidence.measured, best, method)
+    skips = method in VARIABLE_K_METHODS or asked.stops_drafting
+    steps = _effective(evidence.measured, best, skips)
     values |= {
         "acceptance_length": best.length,
         "acceptance_rate": best.rate,
@@ -115,7 +116,7 @@ def _acceptance(
     reasons |= dict.fromkeys(lacking, f"{best.source} does not tell")
     if steps.reason:
         reasons |= dict.fromkeys(("tokens_per_step", "draft_coverage"), steps.reason)
-    agreement = sources.compare(lines, counted, _from_chunks(evidence.measured), method, steps)
+    agreement = sources.compare(lines, counted, _from_chunks(evidence.measured), method, steps, skips)
     values["acceptance_alarm"] = "; ".join(agreement.alarms) or None
     return [f"acceptance: {best.note}"] if best.note else []
 
@@ -143,10 +144,10 @@ def _from_chunks(measured: tuple[Request, ...]) -> Acceptance | None:
     return sources.from_chunks(tokens, sum(request.chunks for request in done), len(done))
 
 
-def _effective(measured: tuple[Request, ...], best: Acceptance, method: str) -> Effective:
+def _effective(measured: tuple[Request, ...], best: Acceptance, skips: bool) -> Effective:
     """Tokens per decoding step of a method that skips drafts. A request's first token comes from its prefill,
     which is no decoding step."""
-    if method not in VARIABLE_K_METHODS:
+    if not skips:
         return Effective(None, None, "this method drafts at every step: see acceptance_length")
     if any(not request.completed for request in measured):
         return Effective(None, None, "some requests failed: their accepted tokens cannot be told apart")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,3 +105,17 @@ def test_another_release_than_the_engine_file_names_is_remarked(
 ) -> None:
     record = record_of(tmp_path, Truth(extra={"identity": {"engine": {"version": named}}}))
     assert any("the engine file says version" in note for note in record["notes"]) is remarked
+
+
+@pytest.mark.parametrize(("last_k", "alarm"), [(0, False), (1, True)])
+def test_a_schedule_that_stops_drafting_skips_steps(tmp_path: Path, last_k: int, alarm: bool) -> None:
+    """200 of 1000 steps drafted, as F25's n-gram. Sound where the schedule has a k of 0; else something is wrong."""
+    truth = Truth(requests=10, tokens=173, positions=(0.72,) * 5, drafts=200)
+    config = {"method": "mtp", "num_speculative_tokens": 5}
+    config["num_speculative_tokens_per_batch_size"] = [[1, 2, 5], [3, 8, last_k]]
+    at = cell("mtp-schedule", 5)
+    identity = {"argv": ["vllm", "serve", "m", "--speculative-config", json.dumps(config)]}
+    folder = write_evidence(tmp_path, at, truth, identity=identity)
+    record = record_from_evidence(folder, at)
+    assert (record["acceptance_alarm"] is not None) == alarm
+    assert record["tokens_per_step"] == (None if alarm else pytest.approx(1.72))

@@ -169,15 +169,16 @@ def compare(
     chunks: Acceptance | None = None,
     method: str | None = None,
     effective: Effective | None = None,
+    skips_steps: bool = False,
 ) -> Agreement:
     """Check the sources against each other; an alarm is raised beyond LOG_AGAINST_METRICS or
     CHUNKS_AGAINST_SERVER.
 
-    A method that does not draft at every step (n-gram, suffix) is compared with the chunks by its effective
-    tokens per step. Sources without a value are not compared.
+    A method that does not draft at every step (n-gram, suffix; any other with `skips_steps`) is compared with the
+    chunks by its effective tokens per step. Sources without a value are not compared.
     """
     by_log, by_metrics, by_chunks = (None if one is None else one.length for one in (log, metrics, chunks))
-    if method in VARIABLE_K_METHODS:
+    if skips_steps or method in VARIABLE_K_METHODS:
         server, name = effective and effective.tokens_per_step, "effective tokens per step"
     else:
         server, name = (by_log, "log") if by_metrics is None else (by_metrics, "metrics")
