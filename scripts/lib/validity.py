@@ -24,6 +24,8 @@ SEVERITIES = (VALID, UNFAIR, INVALID)
 _SERVER = ("hardware", "engine", "model", "max_model_len")
 _CONDITIONS = (*_SERVER, "scenario", "concurrency")
 _MEASURED = "measured"
+_ANY = 0
+"""In place of a repeat, which count from 1."""
 _FAILED = ("failed", "mislabelled", "damaged", "infeasible")
 """Statuses of rows without a usable result; each is the name of its own reason."""
 
@@ -57,34 +59,42 @@ def _without_result(row: Row) -> str:
 
 
 def judge_all(rows: Sequence[Row], limits: Limits) -> list[tuple[str, list[str]]]:
-    """judge() for every row of a table, each against the `none` row of its own repeat, else of another repeat."""
-    baselines = _Baselines(rows)
+    """judge() for every row of a table, each against the `none` row of its own repeat, else of another repeat; one that is
+    VALID before one that is not, since a disturbed baseline would make every method look too fast."""
+    baselines = _Baselines(rows, limits)
     return [judge(row, baselines.of(row), baselines.server_of(row), limits) for row in rows]
 
 
 class _Baselines:
     """Finds the measured `none` row of a row."""
 
-    def __init__(self, rows: Iterable[Row]):
-        self._exact: dict[tuple, Row] = {}
-        self._other: dict[tuple, Row] = {}
+    def __init__(self, rows: Iterable[Row], limits: Limits):
+        measured = [
+            row
+            for row in rows
+            if row["method"] == BASELINE and row["status"] == _MEASURED and not row["synthetic"]
+        ]
         self._server: dict[tuple, Row] = {}
-        for row in rows:
-            if row["method"] == BASELINE and row["status"] == _MEASURED and not row["synthetic"]:
-                conditions = self._key(row, _CONDITIONS)
-                self._exact.setdefault((*conditions, row["repeat"]), row)
-                self._other.setdefault(conditions, row)
-                self._server.setdefault((*self._key(row, _SERVER), row["repeat"]), row)
-                self._server.setdefault(self._key(row, _SERVER), row)
+        for row in measured:
+            self._server.setdefault((*self._key(row, _SERVER), row["repeat"]), row)
+            self._server.setdefault(self._key(row, _SERVER), row)
+        self._found: dict[tuple, Row] = {}
+        for row in measured:
+            trusted = judge(row, None, self.server_of(row), limits)[0] == VALID
+            for repeat in (row["repeat"], _ANY):
+                self._found.setdefault((trusted, repeat, *self._key(row, _CONDITIONS)), row)
 
     @staticmethod
     def _key(row: Row, names: Sequence[str]) -> tuple:
         return tuple(row[name] for name in names)
 
     def of(self, row: Row) -> Row | None:
-        """Same conditions; same repeat where there is one."""
+        """Same conditions; VALID where there is one, and of those the one of the same repeat."""
         conditions = self._key(row, _CONDITIONS)
-        return self._exact.get((*conditions, row["repeat"])) or self._other.get(conditions)
+        places = (
+            (trusted, repeat, *conditions) for trusted in (True, False) for repeat in (row["repeat"], _ANY)
+        )
+        return next((self._found[place] for place in places if place in self._found), None)
 
     def server_of(self, row: Row) -> Row | None:
         """Any cell of the baseline's server: settings belong to the boot, not to the cell."""

@@ -228,6 +228,19 @@ def test_a_table_is_judged_against_the_baseline_of_the_same_repeat() -> None:
     assert [verdict for verdict, _ in judge_all(rows, default_limits())] == [*["VALID"] * 3, UNFAIR, "VALID"]
 
 
+def test_a_disturbed_baseline_accuses_nobody_where_another_repeat_is_sound() -> None:
+    # Somebody else's job halved the baseline's speed in repeat 1: mtp k1 seems to be 3 times as fast there.
+    rows = [
+        measured(cell(repeat=1), 5.0, foreign_cpu_share=0.5),
+        measured(cell(repeat=2), 10.0),
+        measured(cell("mtp", 1, repeat=1), 15.0, acceptance_length=1.6),
+        measured(cell("mtp", 1, repeat=2), 15.0, acceptance_length=1.6),
+    ]
+    assert [verdict for verdict, _ in judge_all(rows, default_limits())] == [INVALID, *["VALID"] * 3]
+    # Where there is no other, one of the two is wrong all the same.
+    assert judge_all([rows[0], rows[2]], default_limits())[1][1][0].startswith("too_fast: 3.00 times")
+
+
 def test_settings_come_from_any_cell_of_the_baselines_boot() -> None:
     # The baseline failed at this concurrency, but its server's settings are known from another cell.
     rows = [measured(cell(concurrency=1), 10.0, max_num_seqs=256), failed(cell(concurrency=4))]
