@@ -116,7 +116,8 @@ def _acceptance(
     reasons |= dict.fromkeys(lacking, f"{best.source} does not tell")
     if steps.reason:
         reasons |= dict.fromkeys(("tokens_per_step", "draft_coverage"), steps.reason)
-    agreement = sources.compare(lines, counted, _from_chunks(evidence.measured), method, steps, skips)
+    chunks = _from_chunks(evidence.measured, asked.k)
+    agreement = sources.compare(lines, counted, chunks, method, steps, skips)
     values["acceptance_alarm"] = "; ".join(agreement.alarms) or None
     return [f"acceptance: {best.note}"] if best.note else []
 
@@ -135,10 +136,15 @@ def _from_log(evidence: Evidence, report: LogReport | None, k: int) -> Acceptanc
     return sources.from_log(report.speculation, start, end, k)
 
 
-def _from_chunks(measured: tuple[Request, ...]) -> Acceptance | None:
-    """The client's view; None unless every completed request has counted its tokens chunk by chunk."""
+def _from_chunks(measured: tuple[Request, ...], k: int) -> Acceptance | None:
+    """The client's view; None unless every completed request has counted its tokens chunk by chunk, one step a chunk.
+
+    No step puts out more than k + 1 tokens: where a chunk has more, the server sends several steps at once (a busy API server,
+    vLLM's --stream-interval), and chunks do not tell steps."""
     done = [request for request in measured if request.completed]
     if not done or any(request.chunks is None or request.completion_tokens is None for request in done):
+        return None
+    if max(request.largest_chunk or 0 for request in done) > k + 1:
         return None
     tokens = sum(request.completion_tokens for request in done)
     return sources.from_chunks(tokens, sum(request.chunks for request in done), len(done))

@@ -55,6 +55,30 @@ def test_sources_of_acceptance_that_disagree_raise_an_alarm(tmp_path: Path) -> N
     assert record["notes"] == []
 
 
+@pytest.mark.parametrize(("steps_a_chunk", "alarm"), [(1, False), (4, False), (None, True)])
+def test_a_server_that_sends_several_steps_in_one_chunk_is_no_contradiction(
+    steps_a_chunk: int | None, alarm: bool, tmp_path: Path
+) -> None:
+    def rewrite(folder: Path) -> None:
+        path = folder / "requests.jsonl"
+        requests = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for request in requests:
+            first, *steps = request["chunk_tokens"]
+            if steps_a_chunk is None:  # every step as large as can be, and as many tokens as counted
+                steps = [3] * (sum(steps) // 3)
+            else:
+                starts = range(0, len(steps), steps_a_chunk)
+                steps = [sum(steps[at : at + steps_a_chunk]) for at in starts]
+            request["chunk_tokens"] = [first, *steps]
+        path.write_text("".join(json.dumps(request) + "\n" for request in requests), encoding="utf-8")
+        seal(folder)
+
+    subject = cell("mtp", 2)
+    record = record_from_evidence(write_evidence(tmp_path, subject, SPECULATING, rewrite), subject)
+    assert record["acceptance_length"] == pytest.approx(2.3)
+    assert (record["acceptance_alarm"] is not None) is alarm
+
+
 def test_a_restart_inside_the_window_is_no_acceptance(tmp_path: Path) -> None:
     def spoil(folder: Path) -> None:
         (folder / "metrics_after.prom").replace(folder / "x")
