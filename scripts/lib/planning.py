@@ -7,6 +7,7 @@ yet, the one of its next try, so Snakemake measures it whatever else it finds or
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +53,7 @@ class Plan:
         self._tries: dict[Cell, int] = {}
         self.planned: set[Cell] = set()
         """Cells that a measuring job of this run was planned for."""
+        self._asked_by_boot: defaultdict[Boot, set[Cell]] = defaultdict(set)
         self.asked: set[Cell] = set()
         """Those of them that are due."""
 
@@ -91,6 +93,7 @@ class Plan:
         if self.state(cell).finished:
             return cell.path in self._begun
         self.asked.add(cell)
+        self._asked_by_boot[cell.boot].add(cell)
         return True
 
     def folder(self, cell: Cell) -> Path:
@@ -163,7 +166,7 @@ class Plan:
 
     def asked_on(self, boot: Boot) -> list[Cell]:
         """The boot's pending cells that this run will measure; complete once the jobs are planned."""
-        return [cell for cell in self.asked if cell.boot == boot]
+        return sorted(self._asked_by_boot[boot])
 
     @cached_property
     def feasible(self) -> list[Cell]:
