@@ -89,7 +89,8 @@ def compare(values: Mapping[int, float | None], reference: Mapping[int, float | 
     if interval is None:
         return Comparison(ratio, None, None, SINGLE_RUN, "one repeat does not show its noise", 1)
     low, high = map(math.exp, interval)
-    noise = max(spread([side[repeat] for repeat in repeats]) or 0.0 for side in (values, reference))
+    # Over all repeats of a side: one that the other side lacks shows its noise as well.
+    noise = max(spread(list(filter(_positive, side.values()))) or 0.0 for side in (values, reference))
     verdict, reason = _verdict(ratio, low, high, noise)
     return Comparison(ratio, low, high, verdict, reason, len(repeats))
 

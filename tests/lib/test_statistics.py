@@ -99,6 +99,16 @@ def test_only_repeats_that_both_sides_have_are_paired() -> None:
     assert (found.pairs, found.ratio, found.verdict) == (1, pytest.approx(2.0), "single run")
 
 
+def test_noise_is_seen_in_repeats_that_have_no_partner_too() -> None:
+    # Two quiet pairs 3% apart, but the baseline's third repeat shows that it moves by 6%.
+    pairs, third = {1: 100.0, 2: 100.2}, {3: 106.0}
+    method = {1: 103.0, 2: 103.1}
+    assert compare(method, pairs).verdict == "faster"
+    for found in (compare(method, pairs | third), compare(method | {4: 97.0, 5: None}, pairs)):
+        assert (found.verdict, found.pairs) == ("unresolved", 2)
+        assert "scatter by" in found.reason
+
+
 @pytest.mark.parametrize("zero", [0.0, None])
 def test_a_zero_is_no_figure_to_divide_by(zero: float | None) -> None:
     assert compare({1: 10.0}, {1: zero}).ratio is None
