@@ -12,6 +12,8 @@ from scripts.lib.report.pictures import caption, embedded
 from scripts.lib.sweep import load_sweep
 from scripts.lib.tables.cells import read_table
 
+TABLES = ("cells", "points", "analysis", "outputs", "recommendation")
+
 
 def write_report(
     tables: Mapping[str, Path],
@@ -20,11 +22,12 @@ def write_report(
     config: tuple[Mapping, list[str]],
     page: Path,
 ) -> None:
-    """Write `page`. `tables`: cells, points and recommendation; `svgs` and `captions` in the order of the page; `config` with
+    """Write `page`. `tables`: those of Results and the recommendation; `svgs` and `captions` in the order of the page; `config` with
     the folders of the files it names."""
     sweep = load_sweep(config[0], [Path(folder) for folder in config[1]])
     recommendation = json.loads(tables["recommendation"].read_text(encoding="utf-8"))
-    results = Results(read_table(tables["cells"]), read_table(tables["points"]), recommendation)
+    frames = {name: read_table(path) for name, path in tables.items() if name != "recommendation"}
+    results = Results(**frames, recommendation=recommendation)
     pictures = [
         Picture(svg.stem, embedded(_text(svg), svg.stem), caption(_text(words)))
         for svg, words in zip(svgs, captions, strict=True)
@@ -40,7 +43,7 @@ if __name__ == "__main__":
     sys.exit(
         run_job(
             lambda: write_report(
-                {name: Path(snakemake.input[name]) for name in ("cells", "points", "recommendation")},  # noqa: F821
+                {name: Path(snakemake.input[name]) for name in TABLES},  # noqa: F821
                 [Path(svg) for svg in snakemake.input.svg],  # noqa: F821
                 [Path(caption) for caption in snakemake.input.captions],  # noqa: F821
                 (snakemake.config, snakemake.params.config_dirs),  # noqa: F821

@@ -6,7 +6,6 @@ seconds, sizes and peak memory of drawing and of writing the page."""
 from __future__ import annotations
 
 import itertools
-import json
 import resource
 import sys
 import tempfile
@@ -16,12 +15,11 @@ from pathlib import Path
 from scripts.lib.plots.catalogue import DRAW
 from scripts.lib.plots.files import write_plot
 from scripts.lib.plots.names import TITLES
-from scripts.lib.recommend.build import recommend
-from scripts.lib.report.page import Picture, Results, render
+from scripts.lib.report.page import Picture, render
 from scripts.lib.report.pictures import caption, embedded
 from tests.evidence_factory import cell
-from tests.report.pages import CAPTIONS, WISHES
-from tests.results_factory import measured, tables
+from tests.report.pages import CAPTIONS, results
+from tests.results_factory import measured
 
 METHODS = [
     ("none", 0),
@@ -53,10 +51,9 @@ def timed(name: str, began: float) -> float:
 
 def main(count: int) -> None:
     began = time.perf_counter()
-    cells, points = tables(records(count))
-    began = timed(f"invent {len(cells)} cells", began)
-    found = json.loads(json.dumps(recommend(points, WISHES, lambda server: 1).as_json))
-    began = timed("recommend", began)
+    whole = results(records(count))
+    points = whole.points
+    began = timed(f"{len(whole.cells)} cells to tables", began)
     with tempfile.TemporaryDirectory() as folder:
         for name, draw in DRAW.items():
             write_plot(draw(points), Path(folder, name), TITLES[name])
@@ -69,7 +66,7 @@ def main(count: int) -> None:
             )
             for name in DRAW
         ]
-        page = render(Results(cells, points, found), pictures, lambda server: None)
+        page = render(whole, pictures, lambda server: None)
         timed("page", began)
         sizes = sum(len(picture.svg) for picture in pictures)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,5 +1,6 @@
-# REQUIRES  results/tables/{cells,points}.parquet (judge.smk), results/recommendation.json (recommend.smk),
-#           results/plots/{plot}.svg (plots.smk), workflow/report/{plot}.rst: the captions, also those of `snakemake --report`
+# REQUIRES  results/tables/{cells,points}.parquet (judge.smk), outputs.parquet (outputs.smk), analysis.parquet and
+#           results/recommendation.json (recommend.smk), results/plots/{plot}.svg (plots.smk), workflow/report/{plot}.rst: the captions,
+#           which are also those of `snakemake --report`
 # MAKES     results/report.html: the answer, tables, plots and commands in one page that needs no network
 
 
@@ -15,6 +16,8 @@ rule write_report:
     input:
         cells=f"{RESULTS}/tables/cells.parquet",
         points=f"{RESULTS}/tables/points.parquet",
+        analysis=f"{RESULTS}/tables/analysis.parquet",
+        outputs=f"{RESULTS}/tables/outputs.parquet",
         recommendation=f"{RESULTS}/recommendation.json",
         svg=rules.draw_plots.output.svg,
         captions=expand(str(ROOT / "workflow/report/{plot}.rst"), plot=TITLES),
@@ -42,5 +45,7 @@ rule write_report:
 rule report:
     input:
         f"{RESULTS}/report.html",
+        # As in `all`: what is due is measured also where the report is there already.
+        lambda wildcards: PLAN.due,
     message:
-        "The report is in {input}"
+        "The report is in {input[0]}"

@@ -14,10 +14,12 @@ from scripts.lib.cell import Server
 from scripts.lib.launch import Launch
 from scripts.lib.plots.naming import SETTING, counted, setting_words
 from scripts.lib.report import doubts
+from scripts.lib.report.causes import COLUMNS, above_limit, causes
 from scripts.lib.report.main_table import blocks
 from scripts.lib.report.method import explained, facts
 from scripts.lib.report.recommended import choices, fleets
 from scripts.lib.report.servers import commands
+from scripts.lib.tables.outputs import warnings
 
 TITLE = "Which speculative decoding to deploy?"
 OPEN_BLOCKS, OPEN_CHOICES = 4, 24
@@ -27,6 +29,7 @@ _CONTENTS = (
     ("figures", "Main table"),
     ("plots", "Plots"),
     ("recommendation", "Recommendation"),
+    ("causes", "Why it is that fast"),
     ("method", "How it was measured"),
     ("doubts", "What is not trusted"),
     ("commands", "Start each server"),
@@ -46,10 +49,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything the page tells of. `recommendation` is results/recommendation.json."""
+    """Everything the page tells of: the tables of that name, and results/recommendation.json."""
 
     cells: pl.DataFrame
     points: pl.DataFrame
+    analysis: pl.DataFrame
+    outputs: pl.DataFrame
     recommendation: Mapping[str, Any]
 
 
@@ -63,7 +68,11 @@ def render(
         ("Measured, but not believed", doubts.checks(cells)),
     ]
     chosen = choices(results.recommendation)
-    open_questions = doubts.unresolved(points)
+    open_questions = [
+        *doubts.unresolved(points),
+        *above_limit(results.analysis),
+        *(f"Other answers than none: {words.replace('`', '')}" for words in warnings(results.outputs)),
+    ]
     return _template().render(
         title=TITLE,
         style=_part("page.css"),
@@ -76,6 +85,8 @@ def render(
         open_blocks=OPEN_BLOCKS,
         table_caption=_TABLE_CAPTION,
         plots=list(pictures),
+        causes=list(causes(results.analysis)),
+        cause_columns=COLUMNS,
         choices=chosen,
         open_choices=OPEN_CHOICES,
         remarks=list(dict.fromkeys(words for choice in chosen for words in choice.remarks)),

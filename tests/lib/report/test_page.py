@@ -10,12 +10,11 @@ import pytest
 
 from scripts.lib.launch import Launch
 from scripts.lib.metrics import METRICS
-from scripts.lib.recommend.build import recommend
-from scripts.lib.report.page import OPEN_BLOCKS, Results, render
+from scripts.lib.report.page import OPEN_BLOCKS, render
 from tests.evidence_factory import cell
 from tests.record_factory import failed, measured
-from tests.report.pages import WISHES, page
-from tests.results_factory import CASES, sweep, tables
+from tests.report.pages import page, results
+from tests.results_factory import CASES, sweep
 
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -57,9 +56,7 @@ class Checked(HTMLParser):
 
 
 def rendered(records: list[dict], launch_of=lambda server: None) -> Checked:
-    cells, points = tables(records)
-    results = Results(cells, points, recommend(points, WISHES, lambda server: 1).as_json)
-    return Checked(render(results, [], launch_of))
+    return Checked(render(results(records), [], launch_of))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -80,8 +77,8 @@ def test_the_answer_comes_first() -> None:
 
 def test_ratio_interval_and_verdict_stand_together() -> None:
     text = Checked(page("whole")).text
-    assert "49.9 2.08x 2.01 to 2.15 faster" in text
-    assert "1.02x 0.98 to 1.05 unresolved" in text
+    assert "49.9 2.08x 2.01 to 2.15, faster" in text
+    assert "1.02x 0.98 to 1.05, unresolved" in text
 
 
 def test_what_is_not_trusted_is_listed_with_reason_remedy_and_log() -> None:
@@ -151,9 +148,7 @@ def test_every_server_has_its_command() -> None:
 
 def test_many_settings_are_folded() -> None:
     records = sweep(concurrencies=(1,), repeats=1, max_model_len=tuple(range(1024, 1036)))
-    cells, points = tables(records)
-    results = Results(cells, points, recommend(points, WISHES, lambda server: 1).as_json)
-    html = render(results, [], lambda server: None)
+    html = render(results(records), [], lambda server: None)
     assert html.count('<details class="block" open>') == OPEN_BLOCKS
     assert html.count('<details class="block"') == 12
 
@@ -162,3 +157,24 @@ def test_figures_are_explained_by_the_registry() -> None:
     text = Checked(page("whole")).text
     for name in ("per_request_tps", "acceptance_length", "kv_cache_tokens"):
         assert " ".join(METRICS[name].formula.split()) in text
+
+
+def test_answers_that_differ_unusually_are_doubts() -> None:
+    axes = {
+        "hardware": "cpu",
+        "engine": "vllm",
+        "model": "smollm2",
+        "max_model_len": 1024,
+        "scenario": "code",
+    }
+    row = axes | {
+        "method": "mtp",
+        "k": 3,
+        "concurrency": 1,
+        "verdict": "UNUSUAL",
+        "reason": "4 of 4 answers differ from `none`",
+    }
+    text = Checked(render(results(sweep(repeats=1), outputs=[row]), [], lambda server: None)).text
+    assert "Other answers than none: smollm2 mtp k3" in text
+    assert "4 of 4 answers differ from none" in text
+    assert "Other answers" not in Checked(page("whole")).text
