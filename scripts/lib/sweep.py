@@ -245,7 +245,8 @@ def load_sweep(config: Mapping[str, Any], config_dirs: Sequence[Path]) -> Sweep:
         ),
     )
     _load_parts(sweep)
-    check_wishes(checked["recommend"], sweep.cells)
+    if not (sweep.other_records or sweep.imports):  # whose machines and scenarios only the tables know
+        check_wishes(checked["recommend"], sweep.cells)
     return sweep
 
 

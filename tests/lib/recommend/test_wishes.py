@@ -45,3 +45,13 @@ def test_what_the_sweep_cannot_answer_is_refused(section, words) -> None:
 def test_limits_are_the_same_in_code_and_schema() -> None:
     properties = load_schema("config")["properties"]["recommend"]["properties"]["limits"]["properties"]
     assert list(properties) == list(LIMITS)
+
+
+def test_machines_of_other_results_may_be_named(tmp_path) -> None:
+    """Only the tables know what another run measured."""
+    records = tmp_path / "other" / "results" / "tables" / "records.parquet"
+    records.parent.mkdir(parents=True)
+    records.touch()
+    wishes = {"devices": {"h100": 2}, "traffic": [CODE | {"scenario": "chat"}]}
+    planned = sweep(recommend=wishes, other_results=[str(tmp_path / "other" / "results")])
+    assert read_wishes(planned.config["recommend"]).devices_of("h100") == 2
