@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts.lib.analysis.roofline import Facts, facts, roof
-from scripts.lib.config import REPOSITORY
+from scripts.lib.config import REPOSITORY, ConfigError
 from scripts.lib.parts import load_hardware, load_model
 
 CONFIG = [REPOSITORY / "config"]
@@ -74,3 +74,13 @@ def test_a_hybrid_model_without_its_attention_layers_has_no_known_kv_size() -> N
     shape = {"layers": 52, "kv_heads": 2, "head_dim": 128}
     assert facts(None, shape | {"hybrid": True}, 1, None).kv_bytes_per_token is None
     assert facts(None, shape, 1, None).kv_bytes_per_token == 2 * 52 * 2 * 128 * 2
+
+
+def test_a_misspelt_fact_is_refused(tmp_path) -> None:
+    """It would silently leave the limit unknown."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "m.yaml").write_text(
+        "description: m\ntarget: o/m\nfacts: {active_weight_bg: 15}\n"
+    )
+    with pytest.raises(ConfigError, match="did you mean 'active_weight_gb'"):
+        load_model("m", [tmp_path])
