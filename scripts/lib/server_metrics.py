@@ -94,12 +94,14 @@ def _acceptance(
         return []
     counted, lines = _from_counters(counters, asked.k), _from_log(evidence, report, asked.k)
     best = counted if counted.length is not None else lines
+    method = asked.method or (report and report.get("speculative_method")) or ""
+    skips = method in VARIABLE_K_METHODS or asked.stops_drafting
     if best.length is None:
         why = f"counters: {counted.reason}; log: {lines.reason}"
         reasons |= dict.fromkeys(_ACCEPTANCE, why)
+        if counted.drafts == 0:
+            values |= _without_a_draft(_effective(evidence.measured, counted, skips))
         return []
-    method = asked.method or (report and report.get("speculative_method")) or ""
-    skips = method in VARIABLE_K_METHODS or asked.stops_drafting
     steps = _effective(evidence.measured, best, skips)
     values |= {
         "acceptance_length": best.length,
@@ -120,6 +122,15 @@ def _acceptance(
     agreement = sources.compare(lines, counted, chunks, method, steps, skips)
     values["acceptance_alarm"] = "; ".join(agreement.alarms) or None
     return [f"acceptance: {best.note}"] if best.note else []
+
+
+def _without_a_draft(steps: Effective) -> dict[str, object]:
+    """The counters say that nothing was drafted: that is known, only what would be divided by it is not."""
+    return dict.fromkeys(("drafts", "drafted_tokens", "accepted_tokens"), 0) | {
+        "tokens_per_step": steps.tokens_per_step,
+        "draft_coverage": steps.coverage,
+        "acceptance_source": "metrics",
+    }
 
 
 def _from_counters(counters: MetricsDelta | None, k: int) -> Acceptance:

@@ -15,6 +15,7 @@ from scripts.lib.cell import BASELINE
 from scripts.lib.logs import Fact, LogReport
 from scripts.lib.logs.checks import speculator_not_active
 from scripts.lib.logs.config_vllm import canonical_method
+from scripts.lib.logs.periodic import VARIABLE_K_METHODS
 from scripts.lib.logs.prometheus import MetricsDelta
 from scripts.lib.truth_flags import flag_claims
 
@@ -210,6 +211,20 @@ def _counted(asked: Asked, counters: MetricsDelta | None) -> Iterator[_Claim]:
     if asked.k == 0 and drafts:
         wanted = _words(BASELINE, 0)
         yield _Claim("speculation", wanted, False, f"{drafts:.0f} drafts in the window, by /metrics")
+    if drafts == 0 and _decoded_without_drafts(asked, counters):
+        wanted = _words(asked.method, asked.k)
+        yield _Claim("speculation", wanted, False, "no draft in the window, by /metrics")
     if asked.k > 0 and positions:
         counted = f"{len(positions)} positions counted in /metrics"
         yield _Claim("k", str(asked.k), len(positions) == asked.k, counted)
+
+
+def _decoded_without_drafts(asked: Asked, counters: MetricsDelta) -> bool:
+    """Whether a method that drafts at every step had steps to draft at, by vLLM's counters (SGLang's are of few releases)."""
+    if asked.k == 0 or asked.method is None or asked.method in VARIABLE_K_METHODS or asked.stops_drafting:
+        return False
+    tokens, requests = counters["generation_tokens"], counters["requests"]
+    if counters.engine != "vllm" or tokens is None or requests is None:
+        return False
+    # An answer that ends within a step or two may end without a draft.
+    return tokens > (asked.k + 2) * requests > 0

@@ -55,6 +55,15 @@ def test_sources_of_acceptance_that_disagree_raise_an_alarm(tmp_path: Path) -> N
     assert record["notes"] == []
 
 
+def test_a_lookup_that_found_nothing_to_draft_is_zero_drafts_and_one_token_a_step(tmp_path: Path) -> None:
+    truth = Truth(requests=10, tokens=24, positions=(0.0,) * 3, drafts=0, log=False)
+    record = record_of(tmp_path, truth, "ngram", 3)
+    assert (record["drafts"], record["drafted_tokens"], record["accepted_tokens"]) == (0, 0, 0)
+    assert (record["tokens_per_step"], record["draft_coverage"]) == (1.0, 0.0)
+    assert (record["acceptance_length"], record["acceptance_rate"]) == (None, None)
+    assert "no draft between the snapshots" in absent(record)["acceptance_length"]
+
+
 @pytest.mark.parametrize(("steps_a_chunk", "alarm"), [(1, False), (4, False), (None, True)])
 def test_a_server_that_sends_several_steps_in_one_chunk_is_no_contradiction(
     steps_a_chunk: int | None, alarm: bool, tmp_path: Path
