@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scripts.lib.jobs import run_job
 from scripts.lib.launched import devices_of
+from scripts.lib.recommend.answer import answer
 from scripts.lib.recommend.build import recommend
 from scripts.lib.recommend.wishes import read_wishes
 from scripts.lib.sweep import load_sweep
@@ -16,7 +17,7 @@ from scripts.lib.tables.cells import read_table, write_table
 def build_recommendation(
     points: Path, config: Mapping, config_dirs: list[str], table: Path, machine: Path
 ) -> None:
-    """Write `table` as parquet with .csv and .md beside it, and everything as JSON to `machine`."""
+    """Write `table` as parquet with .csv and .md beside it, and everything as JSON to `machine`; print the answer."""
     sweep = load_sweep(config, [Path(folder) for folder in config_dirs])
     wishes = read_wishes(sweep.config["recommend"])
     found = recommend(read_table(points), wishes, lambda server: devices_of(sweep, server))
@@ -24,6 +25,7 @@ def build_recommendation(
     table.with_suffix(".md").write_text("\n".join(found.text) + "\n", encoding="utf-8")
     text = json.dumps(found.as_json, indent=1, ensure_ascii=False, allow_nan=False)
     machine.write_text(text + "\n", encoding="utf-8")
+    print("", *answer(found.choices), f"Read {table.with_suffix('.md')}", sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def sweep(project):
 
 
 def test_a_sweep_ends_in_a_recommendation_files_to_deploy_and_a_schedule_that_is_verified(sweep):
-    sweep.run()
+    assert "mtp k3 at concurrency 1" in sweep.run(), "the answer is printed"
     results = sweep.folder / "results"
     found = json.loads((results / "recommendation.json").read_text())
     assert [(row["concurrency"], row["method"], row["k"]) for row in found["points"]] == [
