@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,3 +103,13 @@ def test_no_machine_and_no_registry_is_named():
     for name in filter(None, files):
         data = (ROOT / name).read_bytes() if (ROOT / name).exists() else b""
         assert not [word for word in names if word.encode() in data], name
+
+
+def test_only_servers_cells_and_builds_are_sent_to_a_cluster():
+    """Everything else takes seconds, and would wait in a queue for a node without a GPU to spare."""
+    sent = set()
+    for path in (ROOT / "workflow" / "rules").glob("*.smk"):
+        text = path.read_text(encoding="utf-8")
+        local = re.findall(r"^localrules:\n((?:    \w+,\n)+)", text, re.MULTILINE)
+        sent |= set(re.findall(r"^rule (\w+):", text, re.MULTILINE)) - set(re.findall(r"\w+", "".join(local)))
+    assert sent == {"serve", "measure_cell", "build_engine", "build_engine_extra", "build_model"}

@@ -5,6 +5,7 @@ The plugin's words about a group of jobs, and every server with its cells is one
 
 from __future__ import annotations
 
+import getpass
 import logging
 import re
 import shlex
@@ -75,6 +76,10 @@ def jobs_of(folder: Path) -> list[str]:
 def check(requests: Iterable[tuple[str, Mapping[str, str | int]]], say: Callable[[str], None]) -> None:
     """Ask about each (hardware name, request). Raises Refused for what cannot be submitted; what may only have to wait is said."""
     for hardware, request in requests:
+        account = request.get("slurm_account")
+        refused = None if account is None else account_refused(str(account))
+        if refused:
+            raise Refused(f"config/hardware/{hardware}.yaml: slurm.account: {refused}")
         words = _asked(check_command(request))
         if words is None:
             continue
@@ -97,6 +102,31 @@ def _asked(command: list[str]) -> str | None:
         return None
     lines = [line.strip() for line in (answer.stderr + answer.stdout).splitlines() if line.strip()]
     return lines[0].removeprefix("sbatch: error: ") if lines else f"sbatch ended with {answer.returncode}"
+
+
+def account_refused(account: str) -> str | None:
+    """Why the executor plugin would stumble over this account, which hangs the run; None when it would not.
+
+    It asks sacctmgr, then sshare, and takes every account where both know none.
+    """
+    away = f"leave it out and use `export SBATCH_ACCOUNT={shlex.quote(account)}` instead"
+    try:
+        known = _accounts("sacctmgr", "-n", "-s", "list", "user", getpass.getuser(), "format=account%256")
+        if not known:
+            known = _accounts("sshare", "-U", "--format", "Account%256", "--noheader", check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{account!r} cannot be checked here ({error}); {away}"
+    if known and account.lower() not in known:
+        return (
+            f"{account!r} is none of your accounts ({', '.join(sorted(known))}); name one of them, or {away}"
+        )
+    return None
+
+
+def _accounts(*command: str, check: bool = False) -> set[str]:
+    """Raises OSError or SubprocessError where there is no answer; without `check` a command that fails knows no account."""
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=check)
+    return set(answer.stdout.lower().split()) if answer.returncode == 0 else set()
 
 
 def state_of(job: str) -> str:

@@ -58,6 +58,36 @@ def test_a_job_that_slurm_refuses_ends_the_run_with_place_problem_and_remedy(com
     )
 
 
+WITH_ACCOUNT = [("h100", REQUEST | {"slurm_account": "lab"})]
+
+
+@pytest.mark.parametrize(
+    ("sacctmgr", "sshare"),
+    [("echo Lab; echo other", ""), ("", "echo lab"), ("", ""), ("exit 1", "")],
+    ids=["known to sacctmgr", "known to sshare", "no accounting", "no database"],
+)
+def test_an_account_that_the_plugin_takes_is_no_matter(commands, sacctmgr, sshare):
+    commands(sacctmgr=sacctmgr, sshare=sshare)
+    slurm.check(WITH_ACCOUNT, print)
+
+
+@pytest.mark.parametrize(
+    ("sacctmgr", "sshare", "said"),
+    [
+        ("echo other", "", "'lab' is none of your accounts (other)"),
+        ("", "echo other", "'lab' is none of your accounts (other)"),
+        ("exit 1", "exit 1", "'lab' cannot be checked here"),
+    ],
+)
+def test_an_account_at_which_the_plugin_would_hang_ends_the_run(commands, sacctmgr, sshare, said):
+    commands(sacctmgr=sacctmgr, sshare=sshare)
+    with pytest.raises(slurm.Refused) as refused:
+        slurm.check(WITH_ACCOUNT, print)
+    assert said in str(refused.value)
+    assert "config/hardware/h100.yaml: slurm.account" in str(refused.value)
+    assert "export SBATCH_ACCOUNT=lab" in str(refused.value)
+
+
 def test_nodes_that_are_down_are_waited_for(commands):
     commands(sbatch="echo 'allocation failure: Requested node configuration is not available' >&2; exit 1")
     said = []
