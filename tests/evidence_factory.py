@@ -177,7 +177,7 @@ def window_log(cell: Cell, truth: Truth) -> str:
         f"Avg generation throughput: 6.4 tokens/s, Running: {cell.concurrency} reqs, Waiting: 0 reqs, "
         "GPU KV cache usage: 0.1%, Prefix cache hit rate: 0.0%"
     )
-    if truth.positions:
+    if truth.positions and truth.drafts:  # vLLM prints nothing where nothing was drafted
         accepted, drafted = accepted_tokens(truth), truth.drafts * len(truth.positions)
         positions = ", ".join(f"{share:.3f}" for share in truth.positions)
         lines.append(

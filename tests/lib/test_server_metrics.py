@@ -56,7 +56,7 @@ def test_sources_of_acceptance_that_disagree_raise_an_alarm(tmp_path: Path) -> N
 
 
 def test_a_lookup_that_found_nothing_to_draft_is_zero_drafts_and_one_token_a_step(tmp_path: Path) -> None:
-    truth = Truth(requests=10, tokens=24, positions=(0.0,) * 3, drafts=0, log=False)
+    truth = Truth(requests=10, tokens=24, positions=(0.0,) * 3, drafts=0)
     record = record_of(tmp_path, truth, "ngram", 3)
     assert (record["drafts"], record["drafted_tokens"], record["accepted_tokens"]) == (0, 0, 0)
     assert (record["tokens_per_step"], record["draft_coverage"]) == (1.0, 0.0)
