@@ -17,7 +17,7 @@ rule build_recommendation:
         points=f"{RESULTS}/tables/points.parquet",
     output:
         parquet=f"{RESULTS}/tables/recommendation.parquet",
-        csv=f"{RESULTS}/tables/recommendation.csv",
+        csv=report(f"{RESULTS}/tables/recommendation.csv", caption="../report/table.rst", category="Tables"),
         md=f"{RESULTS}/tables/recommendation.md",
         json=f"{RESULTS}/recommendation.json",
     log:
@@ -42,7 +42,9 @@ rule build_deployment:
         compose=f"{RESULTS}/deploy/compose.yaml",
         serve=f"{RESULTS}/deploy/serve.sh",
         schedule=f"{RESULTS}/deploy/schedule.json",
-        readme=f"{RESULTS}/deploy/README.md",
+        readme=report(
+            f"{RESULTS}/deploy/README.md", caption="../report/deploy.rst", category="Ready to deploy"
+        ),
     log:
         f"{RESULTS}/logs/rules/build_deployment.log",
     conda:
@@ -62,7 +64,7 @@ rule build_analysis:
         points=f"{RESULTS}/tables/points.parquet",
     output:
         parquet=f"{RESULTS}/tables/analysis.parquet",
-        csv=f"{RESULTS}/tables/analysis.csv",
+        csv=report(f"{RESULTS}/tables/analysis.csv", caption="../report/table.rst", category="Tables"),
         md=f"{RESULTS}/tables/analysis.md",
     log:
         f"{RESULTS}/logs/rules/build_analysis.log",
