@@ -73,11 +73,28 @@ def curves(points: Sequence[OperatingPoint], limits: Mapping[str, float]) -> lis
     return sorted(found, key=lambda curve: -curve.gain)
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """One operating point: the candidates that may run, by k, and the baseline's throughput, whether it may run or not."""
+
+    fit: Mapping[int, Candidate]
+    baseline: float
+
+
+def _measured(point: OperatingPoint, method: str, limits: Mapping[str, float]) -> _Measured | None:
+    """None without a valid baseline."""
+    sound = [c for c in point.candidates if c.server.method == BASELINE and c.objection is None]
+    fit = {c.server.k: c for c in eligible(point, limits)[0] if c.server.method in (method, BASELINE)}
+    return _Measured(fit, sound[0].value) if sound else None
+
+
 def _curve(group: Sequence[OperatingPoint], method: str, limits: Mapping[str, float]) -> Curve | None:
-    by_concurrency: dict[int, list[Mapping[int, Candidate]]] = {}
+    by_concurrency: dict[int, list[_Measured]] = {}
     for point in group:
-        fit = {c.server.k: c for c in eligible(point, limits)[0] if c.server.method in (method, BASELINE)}
-        by_concurrency.setdefault(int(point.axes["concurrency"]), []).append(fit)
+        measured = _measured(point, method, limits)
+        if measured is None:
+            return None
+        by_concurrency.setdefault(int(point.axes["concurrency"]), []).append(measured)
     chosen = {concurrency: _best_k(by_concurrency[concurrency]) for concurrency in sorted(by_concurrency)}
     if None in chosen.values():
         return None
@@ -95,21 +112,21 @@ def _curve(group: Sequence[OperatingPoint], method: str, limits: Mapping[str, fl
     )
 
 
-def _fixed_k(concurrencies: Sequence[Sequence[Mapping[int, Candidate]]], most: int) -> int:
-    everywhere = set.intersection(*(set(fit) for scenarios in concurrencies for fit in scenarios)) - {0}
+def _fixed_k(concurrencies: Sequence[Sequence[_Measured]], most: int) -> int:
+    everywhere = set.intersection(*(set(one.fit) for scenarios in concurrencies for one in scenarios)) - {0}
     ratio = {
         k: _geometric_mean([_mean_ratio(scenarios, k) for scenarios in concurrencies]) for k in everywhere
     }
     return min(ratio, key=lambda k: (-ratio[k], k)) if ratio else most
 
 
-def _best_k(scenarios: Sequence[Mapping[int, Candidate]]) -> tuple[int, float] | None:
-    """(k, ratio to the baseline) at one concurrency; None where no k, or no baseline, fits all scenarios.
+def _best_k(scenarios: Sequence[_Measured]) -> tuple[int, float] | None:
+    """(k, ratio to the baseline) at one concurrency; None where no k fits all scenarios.
 
     Of those k that no scenario shows to be slower than the one in the lead the smallest is taken.
     """
-    common = set.intersection(*(set(fit) for fit in scenarios))
-    if 0 not in common or not common:
+    common = set.intersection(*(set(one.fit) for one in scenarios))
+    if not common:
         return None
     ratio = {k: _mean_ratio(scenarios, k) for k in common}
     leader = min(common, key=lambda k: (-ratio[k], k))
@@ -118,17 +135,17 @@ def _best_k(scenarios: Sequence[Mapping[int, Candidate]]) -> tuple[int, float] |
     return chosen, ratio[chosen]
 
 
-def _mean_ratio(scenarios: Sequence[Mapping[int, Candidate]], k: int) -> float:
-    return _geometric_mean([fit[k].value / fit[0].value for fit in scenarios])
+def _mean_ratio(scenarios: Sequence[_Measured], k: int) -> float:
+    return _geometric_mean([one.fit[k].value / one.baseline for one in scenarios])
 
 
 def _geometric_mean(ratios: Sequence[float]) -> float:
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
 
-def _slower(scenarios: Sequence[Mapping[int, Candidate]], leader: int, k: int) -> bool:
+def _slower(scenarios: Sequence[_Measured], leader: int, k: int) -> bool:
     """Whether `k` is behind the leader: shown by repeats in some scenario, or by single runs where there are no others."""
-    found = [compare(fit[leader].samples, fit[k].samples) for fit in scenarios]
+    found = [compare(one.fit[leader].samples, one.fit[k].samples) for one in scenarios]
     if any(comparison.verdict == FASTER for comparison in found):
         return True
     return all(comparison.low is None for comparison in found)
@@ -191,7 +208,7 @@ def derive(
         curve = next((c for c in curves(points, limits) if replace(c.server, method="", k=0) == server), None)
         if curve is None:
             notes.append(
-                f"{place}: no method beats `{BASELINE}` at any concurrency where both have valid measurements."
+                f"{place}: no method that is validly measured at every concurrency, as `{BASELINE}` is, beats it at any."
             )
             continue
         facts = facts_of(curve.server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -63,7 +64,7 @@ def test_differences_within_noise_do_not_make_a_schedule() -> None:
 def test_a_method_that_never_beats_none_has_none() -> None:
     schedules, (note,) = schedule_of(point(1, none=[80.0], k3=[60.0]), point(8, none=[300.0], k3=[200.0]))
     assert schedules == []
-    assert "no method beats `none`" in note
+    assert "no method that is validly measured at every concurrency" in note
 
 
 def test_a_concurrency_without_a_valid_baseline_has_no_curve() -> None:
@@ -71,6 +72,19 @@ def test_a_concurrency_without_a_valid_baseline_has_no_curve() -> None:
         candidate("none", [80.0], 4, objection="INVALID: queueing"), candidate("mtp k3", [90.0], 4)
     )
     assert curves([CURVE[0], bad], {}) == []
+
+
+def test_a_baseline_that_breaks_a_limit_is_no_step_of_the_schedule() -> None:
+    """At concurrency 8 no drafting would be fastest, but keeps one user waiting longer than allowed."""
+    one = point(1, none=[80.0], k1=[100.0], k3=[120.0])
+    eight = operating_point(
+        candidate("none", [900.0], 8, tpot_median_s=0.09),
+        candidate("mtp k1", [800.0], 8, tpot_median_s=0.03),
+        candidate("mtp k3", [500.0], 8, tpot_median_s=0.03),
+    )
+    one = operating_point(*(replace(c, figures={**c.figures, "tpot_median_s": 0.01}) for c in one.candidates))
+    assert curves([one, eight], {})[0].best == {1: 3, 8: 0}
+    assert curves([one, eight], {"tpot_s": 0.05})[0].best == {1: 3, 8: 1}
 
 
 def test_scenarios_share_a_schedule() -> None:
