@@ -3,7 +3,7 @@ was measured and what must not be believed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -46,10 +46,15 @@ def method_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], pl.DataFrame]]:
         yield [method, ABSENT if method == BASELINE else str(k)], of_method
 
 
+def validity_mark(validity: object) -> str:
+    """The mark of a validity; nothing for VALID, and for what there is not (None)."""
+    return "" if validity in (VALID, None) else _UNFAIR if validity == UNFAIR else _INVALID
+
+
 def figure_marks(row: Mapping[str, object]) -> str:
     """The marks behind a point's figure, or nothing."""
-    if row["validity"] != VALID:
-        return _UNFAIR if row["validity"] == UNFAIR else _INVALID
+    if mark := validity_mark(row["validity"]):
+        return mark
     marks = _UNRESOLVED if row["verdict"] == UNRESOLVED else ""
     return marks + (_LOST if row["repeats_valid"] < row["repeats_asked"] else "")
 
@@ -66,6 +71,12 @@ def marks_note(points: pl.DataFrame) -> list[str]:
     words = "; ".join(f"{mark} {meaning}" for mark, meaning in _MEANINGS.items() if mark in used)
     where = ": see validity.md" if used - {_UNRESOLVED} else ""
     return markdown.paragraph(f"Marks: {words}{where}.") if used else []
+
+
+def validity_note(marks: Iterable[str]) -> list[str]:
+    """What these marks of validity_mark mean, as lines of markdown."""
+    words = "; ".join(f"{mark} {_MEANINGS[mark]}" for mark in sorted(set(marks) - {""}))
+    return markdown.paragraph(f"Marks: {words}: see validity.md.") if words else []
 
 
 def _separate(marks: str) -> tuple[str, ...]:

@@ -59,6 +59,11 @@ def points_table(cells: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def counting_cells(cells: pl.DataFrame) -> pl.DataFrame:
+    """Of every point the repeats that it is made of; all of one point have the same validity."""
+    return _counting(usable(cells)).filter("_counts").select(cells.columns)
+
+
 def _counting(cells: pl.DataFrame) -> pl.DataFrame:
     """The cells with `_counts`: whether the repeat is among those its point is made of."""
     rank = pl.col("validity").replace_strict(SEVERITIES, range(len(SEVERITIES)), return_dtype=pl.Int8)

@@ -40,6 +40,32 @@ def test_repeats_are_one_row_and_what_failed_is_left_out():
     assert row[5:] == ["60.0", "-", "-", "55.0"], "nothing was measured alone"
 
 
+def test_repeats_that_are_not_believed_are_left_out_or_marked():
+    disturbed = {"foreign_cpu_share": 0.5}
+    records = [
+        measured(cell(), 100.0),
+        measured(cell(repeat=2), 20.0, **disturbed),
+        measured(cell("with-nano"), 60.0, **BUSY),
+        measured(cell("with-nano", repeat=2), 10.0, **BUSY, **disturbed),
+        measured(cell("with-nano", concurrency=4), 50.0, **BUSY, **disturbed),
+    ]
+    alone, crowded = lines_of(records)
+    assert alone[5:] == ["60.0", "100.0", "-40%", "55.0"]
+    assert crowded[5:] == ["50.0 !!", "-", "-", "55.0"]
+    text = " ".join(beside_text(beside_table(cells_table(records))))
+    assert "Marks: !! INVALID, not to be believed: see validity.md." in text
+    assert "Marks" not in " ".join(beside_text(beside_table(cells_table(records[:4]))))
+
+
+def test_made_up_acceptance_is_held_against_none_but_its_own():
+    records = [
+        measured(cell("mtp", 3), 100.0),
+        measured(cell("mtp-beside", 3), 90.0, **BUSY | {"beside_method": "mtp"}, synthetic=True),
+    ]
+    row = lines_of(records)[0]
+    assert (row[1], row[6]) == ("mtp-beside (synthetic)", "-")
+
+
 def test_a_sweep_without_neighbours_says_so():
     assert beside_text(beside_table(cells_table([measured(cell(), 1.0)]))) == [
         "No server had another one beside it (key `beside` of a method)."
