@@ -227,6 +227,24 @@ class _Combiner:
                 source.process,
                 source.dialect,
             )
+        if self.collector.engine == "sglang" and tokens and not self._value("hybrid"):
+            self._sglang_concurrency(tokens)
+
+    def _sglang_concurrency(self, tokens: int) -> None:
+        """SGLang's pool is one of tokens, so what fits follows from it; with recurrent states it does not."""
+        length = self.facts.get("max_model_len")
+        if length is None:
+            return
+        source = self.facts["kv_cache_tokens"]
+        fits = replace(
+            source,
+            value=round(tokens / length.value, 2),
+            unit="requests",
+            observations=(),
+            note="kv_cache_tokens / max_model_len",
+        )
+        self.facts["max_concurrency"] = fits
+        self.facts["max_concurrency_length_tokens"] = length
 
     def _hybrid(self, source: Fact, note: str) -> None:
         self.facts["hybrid"] = Fact(

@@ -272,3 +272,18 @@ def test_second_boot_in_one_log_starts_afresh() -> None:
 )
 def test_engine_index(process: str | None, engine: int) -> None:
     assert engine_index(process) == engine
+
+
+def test_what_fits_into_sglang_s_pool_follows_from_its_tokens_unless_states_share_it() -> None:
+    capacity = sglang(
+        "max_total_num_tokens=10000, chunked_prefill_size=2048, max_prefill_tokens=1, context_len=4096"
+    )
+    report = parse(capacity)
+    assert report.get("max_concurrency") == 2.44
+    assert report.get("max_concurrency_length_tokens") == 4096
+    mamba = sglang(
+        "Mamba Cache is allocated. max_mamba_cache_size: 96, conv_state size: 0.21GB, ssm_state size: 3.10GB"
+    )
+    hybrid = parse(mamba + capacity)
+    assert hybrid.get("max_concurrency") is None
+    assert hybrid.missing["max_concurrency"] == "SGLang does not print it"
