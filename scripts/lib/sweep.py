@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +247,7 @@ def load_sweep(config: Mapping[str, Any], config_dirs: Sequence[Path]) -> Sweep:
     _load_parts(sweep)
     if not (sweep.other_records or sweep.imports):  # whose machines and scenarios only the tables know
         check_wishes(checked["recommend"], sweep.cells)
-    return sweep
+    return replace(sweep, warnings=(*sweep.warnings, *_repeat_warnings(sweep)))
 
 
 def _load_parts(sweep: Sweep) -> None:
@@ -264,6 +264,15 @@ def _load_parts(sweep: Sweep) -> None:
             sweep.scenario(sweep.resolved(server).method.beside.scenario)
     for name, count in Counter(server.engine for server in servers).items():
         _check_engine(sweep.part("engine", name, "config: engine"), count)
+
+
+def _repeat_warnings(sweep: Sweep) -> Iterator[str]:
+    for name in dict.fromkeys(cell.server.engine for cell in sweep.cells if cell.repeat > 1):
+        if sweep.part("engine", name, "config: engine").launcher == "external":
+            yield (
+                f"config: repeats: {name} is not restarted between repeats as other servers are: intervals and verdicts "
+                "show the noise within one boot alone"
+            )
 
 
 def _check_engine(engine: parts.Engine, servers: int) -> None:

@@ -317,6 +317,12 @@ def test_an_external_server_cannot_be_several_configurations():
         external(method=[{"name": "none"}, {"name": "mtp", "k": [1, 3]}])
 
 
+def test_repeats_of_an_external_server_are_no_boots():
+    (warning,) = external(repeats=2).warnings
+    assert "external is not restarted between repeats" in warning
+    assert external().warnings == sweep(repeats=2).warnings == ()
+
+
 def test_external_cells_are_told_apart_by_what_the_user_calls_them():
     first = external()
     second = external(method=[{"name": "mtp", "k": [3]}])
