@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.recommend.candidates import POINT_AXES, label
-from scripts.lib.recommend.choice import CLEAR_WINNER, NO_CANDIDATE, NO_CLEAR_WINNER, ONLY_CANDIDATE, Choice
+from scripts.lib.recommend.choice import (
+    CLEAR_WINNER,
+    LIMIT,
+    NO_CANDIDATE,
+    NO_CLEAR_WINNER,
+    ONLY_CANDIDATE,
+    Choice,
+)
 from scripts.lib.recommend.traffic_plan import TrafficPlan
 from scripts.lib.statistics import SINGLE_RUN
 
@@ -43,10 +50,10 @@ def _why(choices: Sequence[Choice]) -> str:
 
 
 def _commonest_objection(choices: Sequence[Choice]) -> tuple[str, int, int]:
-    """(words, how often, how many objections there are). Objections read `INVALID: name: words`, or are those of a limit."""
+    """(words, how often, how many objections there are). They read `INVALID: name: words` or `limit key: words`."""
     words = [why for choice in choices for why in choice.excluded.values()]
     kinds = Counter(
-        ": ".join(why.split(": ")[:2]) if why.startswith(("INVALID", "UNFAIR")) else why for why in words
+        why.split(": ")[0] if why.startswith(LIMIT) else ": ".join(why.split(": ")[:2]) for why in words
     )
     return (*kinds.most_common(1)[0], len(words)) if words else ("", 0, 0)
 

@@ -18,6 +18,8 @@ CLEAR_WINNER = "clear winner"
 NO_CLEAR_WINNER = "no clear winner"
 ONLY_CANDIDATE = "only candidate"
 NO_CANDIDATE = "no candidate"
+LIMIT = "limit"
+"""What the words about a limit begin with, before its key."""
 VERDICTS = (CLEAR_WINNER, NO_CLEAR_WINNER, SINGLE_RUN, ONLY_CANDIDATE, NO_CANDIDATE)
 
 
@@ -57,7 +59,8 @@ def eligible(point: OperatingPoint, limits: Mapping[str, float]) -> tuple[list[C
     """The candidates that may be ranked, and why the others may not, by their label."""
     fit, excluded = [], {}
     for candidate in point.candidates:
-        words = candidate.objection or "; ".join(broken(limits, candidate.figures).values())
+        outside = broken(limits, candidate.figures).items()
+        words = candidate.objection or "; ".join(f"{LIMIT} {key}: {said}" for key, said in outside)
         if words:
             excluded[candidate.label] = words
         else:

@@ -96,7 +96,9 @@ def test_limits_exclude_with_figure_and_bound() -> None:
     assert choose(point, {"ttft_s": 1.0}).chosen == slow
     choice = choose(point, {"ttft_s": 0.5})
     assert choice.chosen == fine
-    assert choice.excluded == {"mtp k3": "time to first token median 0.900, at most 0.5 s is asked"}
+    assert choice.excluded == {
+        "mtp k3": "limit ttft_s: time to first token median 0.900, at most 0.5 s is asked"
+    }
     assert choose(point, {"kv_cache_tokens": 60_000}).chosen == fine
     assert choose(point, {"kv_cache_tokens": 50_000}).chosen == slow
 

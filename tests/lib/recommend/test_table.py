@@ -57,9 +57,7 @@ def test_the_answer_is_two_sentences() -> None:
     assert answer([]) == ["Nothing was measured.", "So there is nothing to recommend."]
     nothing = answer([choose(NOTHING, {}), choose(ONE, {"kv_cache_tokens": 1})])
     assert nothing[0].startswith("Nothing can be recommended")
-    assert nothing[1].startswith(
-        "The commonest reason is KV cache is not known, at least 1 tokens is asked (2 of 4);"
-    )
+    assert nothing[1].startswith("The commonest reason is limit kv_cache_tokens (2 of 4);")
     assert "INVALID: failed (1 of 1)" in answer([choose(NOTHING, {})])[1]
     what, how_sure = answer([choose(ONE, {}), choose(EIGHT, {})])
     assert what == (
