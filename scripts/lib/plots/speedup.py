@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
 import polars as pl
@@ -33,13 +33,14 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     panels = split(named(points), SETTING)
     rows = [_field(row) for row in panels.frame.iter_rows(named=True)]
     span = max([_LEAST_RANGE, *(abs(row["ratio"]) for row in rows if row["clear"] and row["ratio"])])
+    colour = _colour(span, any(row["ratio"] is not None for row in rows))
     columns = 2 if len({row["concurrency"] for row in rows}) <= 5 else 1
     lines = [
         panels.shared,
         f"Ratio of throughput, per request at concurrency 1, total above. {repeats_words(points)} {_WORDS}",
         panels.note,
     ]
-    return look.titled(side_by_side(rows, lambda part: _fields(part, span), columns), TITLE, lines)
+    return look.titled(side_by_side(rows, lambda part: _fields(part, span, colour), columns), TITLE, lines)
 
 
 def _field(row: Mapping[str, object]) -> dict[str, object]:
@@ -83,49 +84,53 @@ def _ticks(span: float) -> list[float]:
     return [math.log2(ratio) for ratio in ratios if abs(math.log2(ratio)) <= span]
 
 
-def _fields(rows: Sequence[Mapping[str, object]], span: float) -> alt.LayerChart:
+def _fields(rows: Sequence[Mapping[str, object]], span: float, colour: alt.Color) -> alt.LayerChart:
     order = list(dict.fromkeys(row["series"] for row in rows))
+    axis = alt.Axis(orient="top", labelAngle=0)
     base = alt.Chart().encode(
-        x=alt.X(
-            "concurrency:O",
-            title="concurrency (requests in flight)",
-            axis=alt.Axis(orient="top", labelAngle=0),
-        ),
+        x=alt.X("concurrency:O", title="concurrency (requests in flight)", axis=axis),
         y=alt.Y("series:N", title=None, sort=order),
+    )
+    ground = base.mark_rect(aria=False, stroke="white", strokeWidth=2).encode(
+        color=alt.when("datum.kind == 'baseline'").then(alt.value(_GREY)).otherwise(alt.value("white"))
+    )
+    field = base.mark_rect(aria=False, stroke="white", strokeWidth=2).encode(
+        color=colour,
+        opacity=alt.when("datum.clear").then(alt.value(1)).otherwise(alt.value(0.32)),
+    )
+    # Above its neighbours' edges; also what answers to the pointer and to screen readers.
+    frame = base.mark_rect(fill="transparent", strokeDash=[4, 3], strokeWidth=1.2).encode(
+        stroke=alt.when("datum.kind == 'plain'")
+        .then(alt.value(look.MUTED))
+        .otherwise(alt.value("transparent")),
         description=alt.Description("label:N"),
         tooltip=alt.Tooltip("label:N", title=" "),
     )
-    colour = alt.Color(
-        "ratio:Q",
-        title=METRICS["speedup"].header,
-        scale=alt.Scale(
-            domain=[-span, 0, span],
-            range=[look.SLOW, look.NO_CHANGE, look.FAST],
-            interpolate="rgb",
-            clamp=True,
-        ),
-        legend=alt.Legend(
-            labelExpr="format(pow(2, datum.value), '.2f') + 'x'", gradientLength=120, values=_ticks(span)
-        ),
-    )
-    plain = alt.when("datum.kind == 'plain'")
-    dashes = alt.expr("datum.kind == 'plain' ? [4, 3] : [1, 0]")
-    ground = base.mark_rect(aria=False, strokeDash=dashes).encode(
-        color=alt.when("datum.kind == 'baseline'").then(alt.value(_GREY)).otherwise(alt.value("white")),
-        stroke=plain.then(alt.value(look.MUTED)).otherwise(alt.value("white")),
-        strokeWidth=plain.then(alt.value(1.2)).otherwise(alt.value(2)),
-    )
-    field = base.mark_rect(strokeWidth=2).encode(
-        color=alt.when("datum.kind == 'ratio'").then(colour).otherwise(alt.value("transparent")),
-        opacity=alt.when("datum.clear").then(alt.value(1)).otherwise(alt.value(0.32)),
-        stroke=plain.then(alt.value("transparent")).otherwise(alt.value("white")),
-    )
-    dark = f"datum.clear && datum.kind == 'ratio' && abs(datum.ratio) > {span * 0.6:.4f}"
-    ink = alt.when(dark).then(alt.value("white")).otherwise(alt.value(look.INK))
-    figures = base.mark_text(
-        aria=False, fontSize=13, fontWeight="bold", dy=alt.expr("datum.below ? -6 : 0")
-    ).encode(text="shown:N", color=ink)
-    words = base.mark_text(aria=False, fontSize=10, dy=9).encode(text="below:N", color=ink)
-    return alt.layer(ground, field, figures, words, data=values(rows)).properties(
+    return alt.layer(ground, field, *_texts(base, span), frame, data=values(rows)).properties(
         width=alt.Step(_STEP_X), height=alt.Step(_STEP_Y)
     )
+
+
+def _colour(span: float, with_legend: bool) -> alt.Color:
+    legend = alt.Legend(
+        labelExpr="format(pow(2, datum.value), '.2f') + 'x'", gradientLength=120, values=_ticks(span)
+    )
+    scale = alt.Scale(
+        domain=[-span, 0, span],
+        range=[look.SLOW, look.NO_CHANGE, look.FAST],
+        interpolate="rgb",
+        clamp=True,
+    )
+    return alt.Color(
+        "ratio:Q", title=METRICS["speedup"].header, scale=scale, legend=legend if with_legend else None
+    )
+
+
+def _texts(base: alt.Chart, span: float) -> Iterator[alt.Chart]:
+    dark = f"datum.clear && datum.kind == 'ratio' && abs(datum.ratio) > {span * 0.6:.4f}"
+    ink = alt.when(dark).then(alt.value("white")).otherwise(alt.value(look.INK))
+    above = alt.expr("datum.below ? -6 : 0")
+    yield base.mark_text(aria=False, fontSize=13, fontWeight="bold", dy=above).encode(
+        text="shown:N", color=ink
+    )
+    yield base.mark_text(aria=False, fontSize=10, dy=9).encode(text="below:N", color=ink)

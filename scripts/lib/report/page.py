@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ from scripts.lib.launch import Launch
 from scripts.lib.plots.naming import SETTING, counted, setting_words
 from scripts.lib.report import doubts
 from scripts.lib.report.causes import COLUMNS, above_limit, causes
-from scripts.lib.report.main_table import blocks
+from scripts.lib.report.main_table import Block, blocks
 from scripts.lib.report.method import explained, facts
 from scripts.lib.report.recommended import choices, fleets
 from scripts.lib.report.servers import commands
 from scripts.lib.tables.outputs import warnings
 
 TITLE = "Which speculative decoding to deploy?"
-OPEN_BLOCKS, OPEN_CHOICES = 4, 24
-"""So many blocks of the main table, and rows of the recommendation, are shown at once; more are one click away."""
+OPEN_ROWS, OPEN_CHOICES = 40, 24
+"""So many rows of the main table, and of the recommendation, are shown at once; more are one click away."""
 
 _CONTENTS = (
     ("figures", "Main table"),
@@ -67,6 +68,7 @@ def render(
         ("Without a result", doubts.failures(cells)),
         ("Measured, but not believed", doubts.checks(cells)),
     ]
+    table = list(blocks(points))
     chosen = choices(results.recommendation)
     open_questions = [
         *doubts.unresolved(points),
@@ -81,8 +83,7 @@ def render(
         answer=[words.replace("`", "") for words in results.recommendation["answer"]],
         counts=_counts(cells, points),
         contents=_CONTENTS,
-        blocks=list(blocks(points)),
-        open_blocks=OPEN_BLOCKS,
+        blocks=list(zip(table, _open(table), strict=True)),
         table_caption=_TABLE_CAPTION,
         plots=list(pictures),
         causes=list(causes(results.analysis)),
@@ -98,6 +99,12 @@ def render(
         nothing_doubtful="" if open_questions or any(found for _, found in groups) else _all_good(points),
         servers=list(commands(cells, launch_of)),
     )
+
+
+def _open(table: Sequence[Block]) -> list[bool]:
+    """Which blocks are open at first: the first, and those after it while few rows are shown."""
+    ends = accumulate(len(block.rows) for block in table)
+    return [place == 0 or end <= OPEN_ROWS for place, end in enumerate(ends)]
 
 
 def _template() -> jinja2.Template:
