@@ -9,6 +9,8 @@ from pathlib import Path
 from scripts.lib.cell import BASELINE, Cell, Server
 from scripts.lib.imports import guidellm, vllm_bench
 from scripts.lib.imports.result import Result, UnreadableResult
+from scripts.lib.logs.acceptance import effective_tokens
+from scripts.lib.logs.periodic import VARIABLE_K_METHODS
 from scripts.lib.metrics import METRICS, of_subject
 from scripts.lib.record import FAILED, MEASURED, Record, blank_record
 from scripts.lib.server_config import CONFIG_FIELDS
@@ -65,11 +67,23 @@ def _record(path: Path, tool: str, result: Result, cell: Cell) -> Record:
         record |= {"failure_class": "request", "failure_cause": cause, "failure_phase": "measure"}
     else:
         record = blank_record(cell, MEASURED, _incomplete(counts), "") | dict(result.values)
+        if cell.server.method in VARIABLE_K_METHODS and counts["completed"] == counts["requests"]:
+            record |= _with_all_steps(record)
         record["absent"] = _absent(record, result.reasons)
         record["notes"] = [f"measured by {tool}, not by this workflow: {path.name}", *result.notes]
     if record["acceptance_length"] is not None:
         record["acceptance_source"] = tool
     return record | {"evidence": str(path), "started_at": result.started_at}
+
+
+def _with_all_steps(record: Record) -> Record:
+    """What a method that skips drafts put out per step, lucky drafts and all others (F25)."""
+    tokens, drafts = record["completion_tokens"], record["drafts"]
+    if tokens is None or drafts is None:
+        return {}
+    # A request's first token comes from its prefill.
+    steps = effective_tokens(tokens - record["completed"], record["accepted_tokens"], drafts)
+    return {"tokens_per_step": steps.tokens_per_step, "draft_coverage": steps.coverage}
 
 
 def _incomplete(counts: Mapping[str, object]) -> list[str]:

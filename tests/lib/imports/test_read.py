@@ -98,6 +98,21 @@ def test_guidellm_runs_at_two_concurrencies():
     assert single["tpot_mean_s"] == pytest.approx(0.002, rel=0.05)
 
 
+@pytest.mark.parametrize(("method", "per_step"), [("ngram", 1.72), ("suffix", 1.72), ("mtp", None)])
+def test_f25_lucky_drafts_are_set_against_all_steps(method, per_step, tmp_path):
+    counted = {
+        "spec_decode_num_drafts": 200,
+        "spec_decode_draft_tokens": 1000,
+        "spec_decode_accepted_tokens": 720,
+    }
+    counted |= {"spec_decode_acceptance_length": 4.6, "num_prompts": 10, "completed": 10}
+    path = written(tmp_path, one_run(**counted, total_output_tokens=1730, _benchmark_name="x"))
+    (record,) = imported_records(path, AXES | {"method": method, "k": 5})
+    assert record["acceptance_length"] == 4.6
+    assert record["tokens_per_step"] == (per_step and pytest.approx(per_step))
+    assert record["draft_coverage"] == (per_step and pytest.approx(0.2))
+
+
 def test_imported_runs_are_compared_like_measured_ones():
     records = [
         record for path in sorted(SWEEP.glob("*/run=0.json")) for record in imported_records(path, AXES)
