@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,13 +83,13 @@ def _deployed(servers: Iterable[tuple[Server, int]], sweep: Sweep) -> list[Deplo
     following: dict[str, int] = {}
     for server, count in servers:
         devices = devices_of(sweep, server)
-        for number in range(1, count + 1):
+        for _ in range(count):
             first = following.get(server.hardware, 0)
             following[server.hardware] = first + devices
             alone = total[server.hardware] == 1
             found.append(
                 Deployed(
-                    _name(server, number, count),
+                    _name(server, {one.name for one in found}),
                     server,
                     FIRST_PORT + len(found),
                     devices,
@@ -99,9 +100,13 @@ def _deployed(servers: Iterable[tuple[Server, int]], sweep: Sweep) -> list[Deplo
     return found
 
 
-def _name(server: Server, number: int, count: int) -> str:
-    text = f"{server.hardware}-{server.model}-{label(server)}-len{server.max_model_len}"
-    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()) + (f"-{number}" if count > 1 else "")
+def _name(server: Server, taken: Container[str]) -> str:
+    """A name for compose and the shell that no other server has: with the engine, and a number, where it needs them."""
+    short = f"{server.hardware}-{server.model}-{label(server)}-len{server.max_model_len}"
+    long = f"{server.engine}-{short}"
+    texts = itertools.chain((short, long), (f"{long}-{number}" for number in itertools.count(2)))
+    names = (re.sub(r"[^a-z0-9_-]+", "-", text.lower()) for text in texts)
+    return next(name for name in names if name not in taken)
 
 
 def serve_script(deployed: Sequence[Deployed]) -> str:

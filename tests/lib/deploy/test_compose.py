@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -81,6 +82,11 @@ def test_several_servers_get_ports_and_devices_of_their_own() -> None:
     assert devices == [["0"], ["1"]]
     ports = [service["command"][service["command"].index("--port") + 1] for service in made.values()]
     assert ports == ["8000", "8001"]
+
+
+def test_no_two_services_share_a_name() -> None:
+    other = replace(SPARK, engine="vllm-0.27.1-mapped")
+    assert len(services(files(study("a"), SPARK, other, count=3))) == 6
 
 
 def test_an_engine_without_a_container_needs_an_image_for_a_service() -> None:
