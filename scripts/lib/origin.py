@@ -20,6 +20,7 @@ PROVENANCE_FIELDS = (
     "started_at",
     "finished_at",
     "key",
+    "scenario_sha256",
     "evidence",
     "log",
 )
@@ -38,6 +39,7 @@ def origin(evidence: Evidence) -> dict[str, object]:
         "started_at": _utc(manifest["started_at"]),
         "finished_at": _utc(manifest["finished_at"]),
         "key": manifest["key"],
+        "scenario_sha256": (manifest.get("identity") or {}).get("scenario"),
         "evidence": str(evidence.folder),
         "log": str(evidence.log) if evidence.log else None,
     }

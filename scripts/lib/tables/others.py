@@ -11,12 +11,14 @@ from scripts.lib.cell import AXES
 from scripts.lib.tables.cells import RECORDS_SCHEMA
 
 _FROM = "from {folder}"
+_OTHERWISE = "scenario {scenario} has other contents there than here, so it is another one: {renamed}"
 _TWICE = "measured in {folder} as well; that row is left out"
 
 
 def with_others(own: pl.DataFrame, tables: Sequence[Path]) -> pl.DataFrame:
     """`own` with the rows of other records tables. Of a cell that several have, the first in order is kept (own before
-    others) and says so in its notes.
+    others) and says so in its notes. A scenario that has the name of an earlier table's but other contents gets a name of its own:
+    prompts and sampling decide a figure as much as the server does.
 
     Columns that another version of the workflow did not have are null there; those it had and this one has not are
     dropped. Raises ValueError for a table that is none of ours.
@@ -24,9 +26,9 @@ def with_others(own: pl.DataFrame, tables: Sequence[Path]) -> pl.DataFrame:
     frame = own
     for path in tables:
         folder = str(path.parent.parent)
-        other = _read(path)
         note = pl.lit([_FROM.format(folder=folder)])
-        other = other.with_columns(notes=note.list.concat(pl.col("notes").fill_null([])))
+        other = _read(path).with_columns(notes=note.list.concat(pl.col("notes").fill_null([])))
+        other = _told_apart(other, frame)
         twice = pl.lit([_TWICE.format(folder=folder)])
         known = frame.join(
             other.select(*AXES, _known=pl.lit(True)), on=AXES, how="left", maintain_order="left"
@@ -37,6 +39,31 @@ def with_others(own: pl.DataFrame, tables: Sequence[Path]) -> pl.DataFrame:
         ).select(*RECORDS_SCHEMA)
         frame = pl.concat([frame, other.join(frame, on=AXES, how="anti")])
     return frame.sort(AXES)
+
+
+def _told_apart(other: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """`other` with new names for scenarios that `frame` knows by other contents; what a table does not tell is taken for the
+    same."""
+    contents = ("scenario", "scenario_sha256")
+    known = frame.select(contents).drop_nulls().unique()
+    foreign = other.select(contents).drop_nulls().unique().join(known, on=contents, how="anti")
+    renamed = foreign.join(known, on="scenario", how="semi").with_columns(
+        _renamed=pl.format("{}-{}", "scenario", pl.col("scenario_sha256").str.head(8))
+    )
+    if renamed.is_empty():
+        return other
+    new = pl.col("_renamed")
+    words = pl.format(_OTHERWISE.format(scenario="{}", renamed="{}"), "scenario", new)
+    return (
+        other.join(renamed, on=contents, how="left", maintain_order="left")
+        .with_columns(
+            notes=pl.when(new.is_not_null())
+            .then(pl.col("notes").list.concat(words))
+            .otherwise(pl.col("notes"))
+        )
+        .with_columns(scenario=pl.coalesce(new, "scenario"))
+        .drop("_renamed")
+    )
 
 
 def _read(path: Path) -> pl.DataFrame:

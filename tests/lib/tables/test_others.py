@@ -42,6 +42,30 @@ def test_a_cell_that_both_have_is_ones_own_and_says_so(tmp_path):
     assert "measured in" in row["notes"][0]
 
 
+def test_f29_a_scenario_of_the_same_name_with_other_prompts_is_another_experiment(tmp_path):
+    ours, theirs = {"scenario_sha256": "a" * 64}, {"scenario_sha256": "b" * 64}
+    own = records_table([measured(cell("spark"), 20.0, **ours)])
+    other = records_table(
+        [
+            measured(cell("spark", "mtp", 3), 60.0, **theirs),
+            measured(cell("h100"), 90.0, **theirs),
+            measured(cell("b200"), 95.0, **ours),
+            measured(cell("gb200"), 97.0),  # of a version that did not tell
+        ]
+    )
+    both = with_others(own, [saved(tmp_path, other, "old"), saved(tmp_path, other, "older")])
+    assert dict(both.select("hardware", "scenario").filter(pl.col("hardware") != "spark").iter_rows()) == {
+        "h100": "code-bbbbbbbb",
+        "b200": "code",
+        "gb200": "code",
+    }
+    mtp = judged(both, default_limits()).filter(method="mtp").row(0, named=True)
+    assert (mtp["scenario"], mtp["speedup"]) == ("code-bbbbbbbb", None)
+    assert mtp["notes"][1] == (
+        "scenario code has other contents there than here, so it is another one: code-bbbbbbbb"
+    )
+
+
 def test_a_table_of_an_earlier_version_lacks_columns(tmp_path):
     other = records_table([measured(cell("h100"), 100.0)]).drop("ttft_mean_s").with_columns(old=1)
     both = with_others(records_table([]), [saved(tmp_path, other, "h100")])
