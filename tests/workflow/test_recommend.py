@@ -73,3 +73,8 @@ def test_a_sweep_ends_in_a_recommendation_files_to_deploy_and_a_schedule_that_is
     again = sweep.run("verify_schedule")
     assert sweep.starts == []
     assert "Nothing to be done" in again
+
+    beside = sweep.run("compare_published")
+    assert sweep.starts == []
+    assert "## Study A" in beside
+    assert "hardware sim, not dgx-spark" in beside
