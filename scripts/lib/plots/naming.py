@@ -66,7 +66,7 @@ def named(points: pl.DataFrame) -> pl.DataFrame:
 
 def value_words(axis: str, value: object) -> str:
     """An axis value that can stand alone: `smollm2`, `max_model_len 1024`, `concurrency 4`."""
-    if axis in ("max_model_len", "concurrency"):
+    if axis in ("max_model_len", "concurrency", "repeat"):
         return f"{axis} {value}"
     return f"scenario {value}" if axis == "scenario" else str(value)
 

@@ -34,7 +34,7 @@ class Doubt:
 
 def failures(cells: pl.DataFrame) -> list[Doubt]:
     """Cells without a usable result, one entry for each cause, the commonest first."""
-    lost = without_result(cells)
+    lost, axes = without_result(cells), _axes(cells)
     cause = ("status", "failure_class", "failure_cause", "failure_fix", "failure_root_line")
     found = []
     for _, rows in lost.group_by(cause, maintain_order=True):
@@ -44,7 +44,7 @@ def failures(cells: pl.DataFrame) -> list[Doubt]:
                 title=_title(first["status"], first["failure_class"]),
                 words=first["failure_cause"] or "; ".join(first["reasons"] or ()) or "no reason is known",
                 count=len(rows),
-                places=_places(rows.iter_rows(named=True)),
+                places=_places(rows.iter_rows(named=True), axes),
                 fix=first["failure_fix"] or "",
                 line=first["failure_root_line"] or "",
                 log=first["log"] or "",
@@ -60,6 +60,7 @@ def _title(status: str, failure_class: str | None) -> str:
 def checks(cells: pl.DataFrame) -> list[Doubt]:
     """What the validity checks found in cells that do have a result, one entry for each check and validity."""
     doubtful = cells.filter(pl.col("validity") != "VALID", pl.col("status") == "measured")
+    axes = _axes(cells)
     by_check: dict[tuple[str, str], list[tuple[Mapping[str, object], str]]] = {}
     for row in doubtful.iter_rows(named=True):
         for reason in row["validity_reasons"] or ():
@@ -70,7 +71,7 @@ def checks(cells: pl.DataFrame) -> list[Doubt]:
             title=f"{validity} ({name})",
             words=places[0][1] + (" (the first of them)" if len(places) > 1 else ""),
             count=len(places),
-            places=_places(row for row, _ in places),
+            places=_places((row for row, _ in places), axes),
         )
         for (validity, name), places in by_check.items()
     ]
@@ -96,12 +97,16 @@ def unresolved(points: pl.DataFrame) -> list[str]:
     return lines
 
 
-def _places(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    return tuple(_place(row) for row, _ in zip(rows, range(MOST_PLACES), strict=False))
+def _axes(cells: pl.DataFrame) -> list[str]:
+    """The axes that tell cells apart beside method and k; what all cells share is not repeated for each."""
+    others = [axis for axis in AXES if axis not in ("method", "k")]
+    return [axis for axis in others if axis == "concurrency" or cells[axis].n_unique() > 1]
 
 
-def _place(row: Mapping[str, object]) -> str:
+def _places(rows: Iterable[Mapping[str, object]], axes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_place(row, axes) for row, _ in zip(rows, range(MOST_PLACES), strict=False))
+
+
+def _place(row: Mapping[str, object], axes: Sequence[str]) -> str:
     name = series(str(row["method"]), int(str(row["k"])), bool(row["synthetic"]))
-    others: Sequence[str] = [axis for axis in AXES if axis not in ("method", "k", "repeat")]
-    where = " · ".join(value_words(axis, row[axis]) for axis in others)
-    return f"{name} · {where} · repeat {row['repeat']}"
+    return " · ".join([name, *(value_words(axis, row[axis]) for axis in axes)])

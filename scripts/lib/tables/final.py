@@ -99,5 +99,5 @@ def summary_lines(
         )
     if noted:
         lines.append(f"{noted} of {len(cells)} cells have remarks. Read {folder}/{FAILURES}.md")
-    lines.append(f"All tables: {folder}")
+    lines.append(f"All tables: {folder}. On one page, with plots: snakemake --cores 1 report")
     return lines

@@ -96,7 +96,7 @@ def test_what_is_not_trusted_is_listed_with_reason_remedy_and_log() -> None:
         "Synthetic: 1 point",
     ):
         assert words in text, words
-    assert "suffix k8 · cpu · vllm" in text
+    assert "suffix k8 · concurrency 1 · repeat 1" in text
 
 
 def test_nothing_to_doubt_is_said() -> None:

@@ -44,7 +44,7 @@ def test_the_summary_ends_with_where_to_read_on() -> None:
     assert "| mtp    | 1 |           15.0 (1.50x) |" in lines
     assert lines[-2:] == [
         "2 of 4 cells have no usable result: 1 failed, 1 infeasible. Read out/tables/failures.md",
-        "All tables: out/tables",
+        "All tables: out/tables. On one page, with plots: snakemake --cores 1 report",
     ]
     assert max(map(len, lines)) <= markdown.WIDTH
 
