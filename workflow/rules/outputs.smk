@@ -11,7 +11,11 @@ rule compare_outputs:
         cells=f"{RESULTS}/tables/cells.parquet",
     output:
         parquet=f"{RESULTS}/tables/outputs.parquet",
-        csv=f"{RESULTS}/tables/outputs.csv",
+        csv=report(
+            f"{RESULTS}/tables/outputs.csv",
+            caption="../report/table.rst",
+            category="Tables",
+        ),
         text=f"{RESULTS}/tables/outputs.md",
     log:
         f"{RESULTS}/logs/rules/compare_outputs.log",
