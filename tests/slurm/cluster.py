@@ -30,7 +30,7 @@ PROGRAMS = (
     "scontrol",
     "sinfo",
 )
-SBIN = "/usr/sbin:/sbin"
+PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 CONFIG = """
 ClusterName=test
@@ -86,7 +86,7 @@ def missing() -> str | None:
     """Why no cluster can be started here; None when it can."""
     if os.geteuid() != 0:
         return "a Slurm cluster needs root"
-    absent = [name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:{SBIN}") is None]
+    absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
     return f"not installed: {', '.join(absent)} (Debian: slurm-wlm, munge)" if absent else None
 
 
@@ -105,7 +105,7 @@ class Cluster:
         self.daemons: dict[str, subprocess.Popen] = {}
         self.environment = os.environ | {
             "SLURM_CONF": str(folder / "slurm.conf"),
-            "PATH": f"{folder}/bin:{os.environ['PATH']}:{SBIN}",
+            "PATH": f"{folder}/bin:{PATH}",
         }
 
     def __enter__(self) -> Cluster:

@@ -17,7 +17,11 @@ class SlurmProject(Project):
         self.cluster = cluster
         self.earlier_jobs = set(cluster.jobs())
         super().__init__(folder, MATRIX | matrix)
-        for node in cluster.nodes:
+        self.hardware()
+
+    def hardware(self) -> None:
+        """(Re)write the hardware files, one for each node."""
+        for node in self.cluster.nodes:
             slurm = {
                 "partition": node.name, "gres": f"gpu:{node.name}", "constraint": node.constraint, "account": "lab", "cpus": 4, "mem_mb": 8000,
             }  # fmt: skip
