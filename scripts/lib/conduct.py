@@ -32,11 +32,13 @@ CONDUCT_FIELDS: dict[str, type] = {
     "compiled_in_window": int,
     "degenerate_words": str,
     "foreign_words": str,
+    "foreign_requests": int,
 }
 """Columns by name: int, float, bool or str. `running_asked`: requests in flight that one engine should have had;
 `busy_lines`: periodic log lines with running requests;
 `kv_usage_max`: percent; `scheduler_words`: which requests waited; `engine_error`: the first error of the engine in the
-window, `compiled_in_window`: kernels that it compiled there; None where the log does not tell or nothing was found."""
+window, `compiled_in_window`: kernels that it compiled there; `foreign_requests`: those that the server ended in the window
+beyond the client's own; None where the log does not tell or nothing was found."""
 
 METRICS_HERE = (
     "truncated_share",
@@ -72,6 +74,7 @@ def conduct(
     values |= _scenario(evidence.manifest) | {"foreign_words": _others(evidence.manifest)}
     _answers(evidence.measured, bool(values["forced_length"]), values, reasons)
     _counted(counters, values, reasons)
+    values["foreign_requests"] = _foreign_requests(evidence.measured, counters)
     window = evidence.manifest["window"]
     start, end = window.get("log_start"), window.get("log_end")
     if report is None or start is None or end is None:
@@ -129,6 +132,14 @@ def _counted(counters: MetricsDelta | None, values: Values, reasons: Reasons) ->
     if hits is None:
         missing = counters.reasons.get("prefix_hits") or counters.reasons.get("prefix_queries")
         reasons["prefix_hit_share"] = missing or "nothing was looked up in the prefix cache"
+
+
+def _foreign_requests(measured: Sequence[Request], counters: MetricsDelta | None) -> int | None:
+    """None also where a request failed: then the workflow itself asks the server whether it lives."""
+    ended = None if counters is None else counters["requests"]
+    if ended is None or not all(request.completed for request in measured):
+        return None
+    return max(0, round(ended) - len(measured))
 
 
 def _logged(

@@ -66,10 +66,11 @@ def client_lag(case: Case) -> str | None:
 
 @check(
     INVALID,
-    "others took more than max_foreign_cpu_share of the processors or max_foreign_gpu_percent of the GPUs",
+    "others took more than max_foreign_cpu_share of the processors or max_foreign_gpu_percent of the GPUs, or sent more "
+    "than max_foreign_request_share of the requests",
 )
 def foreign_load(case: Case) -> str | None:
-    """Somebody else's work on the machine: processor time, time that the hypervisor kept back, GPU time."""
+    """Somebody else's work on the machine: processor time, time that the hypervisor kept back, GPU time, requests."""
     row, limits = case.row, case.limits
     cpu = [row[name] for name in ("foreign_cpu_share", "steal_share") if row[name] is not None]
     gpu, said = row["foreign_gpu_utilization"], []
@@ -78,6 +79,11 @@ def foreign_load(case: Case) -> str | None:
         said.append(f"others took {sum(cpu):.0%} of the machine's processor time{who}")
     if gpu is not None and gpu > limits["max_foreign_gpu_percent"]:
         said.append(f"others kept the server's GPUs {gpu:.0f} % busy")
+    sent = case.share_of("foreign_requests", "requests")
+    if sent is not None and sent > limits["max_foreign_request_share"]:
+        said.append(
+            f"the server answered {row['foreign_requests']} requests of others beside the {row['requests']} of this cell"
+        )
     return "; ".join(said) or None
 
 

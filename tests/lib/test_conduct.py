@@ -51,6 +51,26 @@ def counted(**totals: float) -> str:
     return "".join(f'vllm:{name}_total{{engine="0"}} {value}\n' for name, value in totals.items())
 
 
+def finished(stop: int, length: int) -> str:
+    return "".join(
+        f'vllm:request_success_total{{engine="0",finished_reason="{reason}"}} {number}\n'
+        for reason, number in (("stop", stop), ("length", length))
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "foreign"), [(finished(3, 9), 0), (finished(3, 11), 2), (finished(0, 1), None), ("", None)]
+)
+def test_requests_of_others_are_those_beyond_the_clients_own(after: str, foreign: int | None) -> None:
+    own = tuple(map(request, range(4)))
+    assert went(requests=own, counters=(finished(2, 6), after))["foreign_requests"] == foreign
+
+
+def test_where_a_request_failed_the_workflow_itself_asks_the_server() -> None:
+    lost = (request(), Request(1, 0.0, None, 1.0, None, None, None, None, {"type": "timeout"}))
+    assert went(requests=lost, counters=(finished(2, 6), finished(2, 9)))["foreign_requests"] is None
+
+
 def test_f04_a_token_budget_that_holds_requests_back() -> None:
     startup = vllm("Chunked prefill is enabled with max_num_batched_tokens=32.") + STARTUP
     found = went(periodic(10, 54), 64, startup=startup)

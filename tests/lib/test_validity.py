@@ -64,6 +64,7 @@ FIRES_AND_SILENT = [
     ("foreign_load", {"foreign_cpu_share": 0.14}, {"foreign_cpu_share": 0.03, "steal_share": 0.05}),
     ("foreign_load", {"foreign_cpu_share": 0.06, "steal_share": 0.05}, {"foreign_cpu_share": 0.06}),
     ("foreign_load", {"foreign_gpu_utilization": 30}, {"foreign_gpu_utilization": 0, "foreign_gpu_memory_gib": 9.0}),
+    ("foreign_load", {"foreign_requests": 1, "requests": 8}, {"foreign_requests": 1, "requests": 80, "completed": 80}),
     ("engine_error", {"engine_error": "RuntimeError: x"}, {"engine_error": None}),
     ("compiled_in_window", {"compiled_in_window": 2}, {"compiled_in_window": 0}),
     ("client_lag", {"client_lag_p99_s": 0.011}, {"client_lag_p99_s": 0.0099}),
