@@ -18,7 +18,7 @@ from scripts.lib.plots.naming import CLEAR, INVALID, SETTING, UNFAIR, named, rea
 from scripts.lib.plots.panels import split
 
 TITLE = TITLES["speedup"]
-_WORDS = "Full colour: a clear difference; pale: unresolved or a single run; dashed: not ranked."
+_WORDS = "Full colour: a clear difference; pale: unresolved or without a verdict; dashed: not ranked."
 _GREY = "#ECECEC"
 _LEAST_RANGE = 0.25
 _STEP_X, _STEP_Y = 104, 40
@@ -32,7 +32,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
         return look.note(TITLE, ["No point has a throughput, so there is nothing to compare."])
     panels = split(named(points), SETTING)
     rows = [_field(row) for row in panels.frame.iter_rows(named=True)]
-    span = max([_LEAST_RANGE, *(abs(row["ratio"]) for row in rows if row["clear"] and row["ratio"])])
+    span = _span(rows)
     colour = _colour(span, any(row["ratio"] is not None for row in rows))
     columns = 2 if len({row["concurrency"] for row in rows}) <= 5 else 1
     lines = [
@@ -76,6 +76,13 @@ def _first(names: Sequence[str]) -> str:
     """The first of several, and how many more there are: the field is narrow."""
     more = f" +{len(names) - 1}" if len(names) > 1 else ""
     return f"{names[0]}{more}" if names else ""
+
+
+def _span(rows: Sequence[Mapping[str, object]]) -> float:
+    """The largest clear ratio in either direction, as a logarithm; of all ratios where none is clear."""
+    known = [row for row in rows if row["ratio"] is not None]
+    shown = [row for row in known if row["clear"]] or known
+    return max([_LEAST_RANGE, *(abs(row["ratio"]) for row in shown)])
 
 
 def _ticks(span: float) -> list[float]:
