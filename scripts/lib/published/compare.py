@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
@@ -50,10 +51,9 @@ def _row(figure: Figure, points: Sequence[Mapping[str, object]], flags_of: Flags
     like = [point for point in points if all(point[axis] == value for axis, value in figure.of.items())]
     known = [point for point in like if point.get(figure.metric) is not None]
     if not known:
-        what = _of_words(figure.of) or "any point"
-        return row | {
-            "differs": [f"{figure.metric} of {what} is not known here" if like else f"no {what} in this run"]
-        }
+        what = _of_words(figure.of)
+        unknown = f"{figure.metric} of {'' if 'method' in figure.of else 'a '}{what} is not known here"
+        return row | {"differs": [unknown if like else f"no {what} in this run"]}
     # Of equally near points a valid one; max() keeps the first of what is still equal.
     nearest = max(known, key=lambda point: (-len(_axes(figure, point)), point["validity"] == VALID))
     measured = float(nearest[figure.metric])
@@ -71,7 +71,7 @@ def _row(figure: Figure, points: Sequence[Mapping[str, object]], flags_of: Flags
 
 
 def _of_words(of: Mapping[str, object]) -> str:
-    words = [str(of["method"])] if "method" in of else []
+    words = [str(of.get("method", "point"))]
     words += [f"k{of['k']}"] if of.get("k") else []
     words += [f"at concurrency {of['concurrency']}"] if "concurrency" in of else []
     return " ".join(words)
@@ -126,7 +126,8 @@ def published_text(studies: Iterable[Study], table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown, one section per study."""
     lines = markdown.paragraph(
         """Ratio: measured here / published. It means something only as far as the conditions are the same; those that differ
-        stand below each table. Ratios between methods (speedup) carry over to other machines better than tokens per second."""
+        stand below each table, with a number where they concern some of its rows. Ratios between methods (speedup) carry
+        over to other machines better than tokens per second."""
     )
     for study in studies:
         rows = table.filter(pl.col("study") == study.name).to_dicts()
@@ -140,8 +141,12 @@ def _study(rows: Sequence[Mapping[str, object]]) -> list[str]:
     lines = []
     if shown:
         headers = ["method", "k", "c", "metric", "published", "measured", "ratio"]
-        lines = markdown.table(headers, [_cells(row) for row in shown], fixed=3)
-        lines += ["", *_differences(shown)]
+        shared, numbers = _differences(shown)
+        body = [_cells(row) for row in shown]
+        if numbers:
+            headers.append("differs")
+            body = [[*cells, _numbers(row, numbers)] for cells, row in zip(body, shown, strict=True)]
+        lines = [*markdown.table(headers, body, fixed=3), "", *_notes(shown, shared, numbers)]
     if missing:
         reasons = dict.fromkeys(reason for row in missing for reason in row["differs"])
         lines += ["", f"Not compared ({len(missing)} of {len(rows)}): {'; '.join(reasons)}."]
@@ -169,14 +174,23 @@ def _ratio(value: float | None) -> str:
     return f"{value:.2f}x" if value >= 0.1 else f"{value:.1g}x"
 
 
-def _differences(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        for words in row["differs"]:
-            counts[words] = counts.get(words, 0) + 1
+def _differences(rows: Sequence[Mapping[str, object]]) -> tuple[list[str], dict[str, int]]:
+    """What differs for every row, and what for some, with a number by which they refer to it."""
+    counts = Counter(words for row in rows for words in row["differs"])
+    shared = [words for words, count in counts.items() if count == len(rows)]
+    return shared, {words: 1 + index for index, words in enumerate(w for w in counts if w not in shared)}
+
+
+def _numbers(row: Mapping[str, object], numbers: Mapping[str, int]) -> str:
+    return " ".join(str(numbers[words]) for words in row["differs"] if words in numbers)
+
+
+def _notes(
+    rows: Sequence[Mapping[str, object]], shared: Sequence[str], numbers: Mapping[str, int]
+) -> Iterator[str]:
     if any(row["validity"] != VALID for row in rows):
         yield "- ! not valid here: see validity.md"
-    if not counts:
+    if not shared and not numbers:
         yield "All conditions that are known are the study's."
-    for words, count in counts.items():
-        yield f"- {words}" + ("" if count == len(rows) else f" ({count} of {len(rows)} figures)")
+    yield from (f"- {words}" for words in shared)
+    yield from (f"- differs {number}: {words}" for words, number in numbers.items())

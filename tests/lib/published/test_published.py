@@ -22,6 +22,12 @@ STUDY_A = {
     ("dflash", 3): (95.48, 268.61),
     ("dspark", 3): (124.24, 354.56),
 }
+STUDY_B = {
+    "hardware": "dgx-spark",
+    "engine": "vllm-0.27.1",
+    "model": "nemotron-3.5-lightning-nvfp4",
+    "max_model_len": 65536,
+}
 FLAGS = {"gpu-memory-utilization": 0.91}
 
 
@@ -141,6 +147,19 @@ def test_the_text_shows_figures_and_differences() -> None:
     assert "124.2" in text
     assert "1.10x" in text
     assert "- hardware h200, not dgx-spark" in text
+
+
+def test_rows_refer_to_the_differences_that_are_theirs() -> None:
+    """Study B has the KV cache of three servers; a run of one of them is the same as one row alone."""
+    record = measured(cell(**STUDY_B), 100.0, kv_cache_tokens=18448384)
+    table = compared([record], {"gpu-memory-utilization": 0.85, "max-num-seqs": 8})
+    lines = published_text(load_published(CONFIG), table)
+    rows = [line.replace("|", " ").split() for line in lines if "KV cache" in line]
+    numbers = {row[6]: row[9:] for row in rows if row[6] in ("18,448,384", "18,298,197")}
+    assert numbers == {"18,448,384": ["2"], "18,298,197": ["3", "2"]}
+    assert "- differs 2: method none, not stated in the study" in lines
+    assert "- differs 3: model nemotron-3.5-lightning-nvfp4, not nemotron-3-nano-nvfp4" in lines
+    assert "max_concurrency of a point at concurrency 1 is not known here" in lines[-1]
 
 
 @pytest.mark.parametrize(
