@@ -228,4 +228,7 @@ def _no_need(curve: Curve) -> str | None:
     if curve.varies:
         return None
     k = curve.server.k
-    return f"{curve.server.method} with a fixed k of {k} is best at every concurrency measured, so no schedule is needed"
+    return (
+        f"of the k of {curve.server.method}, the method that gains most over all concurrencies, {k} is best at each of them, "
+        "so no schedule is needed"
+    )
