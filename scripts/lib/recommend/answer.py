@@ -35,8 +35,9 @@ def answer(choices: Sequence[Choice]) -> list[str]:
     if not choices:
         return ["Nothing was measured.", "So there is nothing to recommend."]
     if not decided:
+        kept = " that keeps the limits" if _by_limit(choices) else ""
         return [
-            "Nothing can be recommended: no operating point has a valid measurement that keeps the limits.",
+            f"Nothing can be recommended: no operating point has a valid measurement{kept}.",
             _why(choices),
         ]
     return [_what(decided), _how_sure(choices)]
@@ -46,7 +47,11 @@ def _why(choices: Sequence[Choice]) -> str:
     kind, count, total = _commonest_objection(choices)
     if not total:
         return "There is no measurement at all."
-    return f"The commonest reason is {kind} ({count} of {total}); results/tables/validity.md has the others."
+    return f"The commonest reason is {kind} ({count} of {total}); results/tables/recommendation.md has them all."
+
+
+def _by_limit(choices: Sequence[Choice]) -> bool:
+    return any(why.startswith(LIMIT) for choice in choices for why in choice.excluded.values())
 
 
 def _commonest_objection(choices: Sequence[Choice]) -> tuple[str, int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -72,12 +72,19 @@ def _candidates(rows: pl.DataFrame) -> Iterator[Candidate]:
             row["concurrency"],
             values_by_repeat(row),
             {name: row.get(name) for name in figures},
-            _objection(row),
+            objection(row),
         )
 
 
-def _objection(row: Mapping[str, object]) -> str | None:
+def _why(reasons: Sequence[str]) -> str:
+    """The first reason of a single check; of several their names, since every repeat has figures of its own
+    (validity.md tells them)."""
+    names = dict.fromkeys(reason.split(":", 1)[0] for reason in reasons)
+    return (reasons[0] if len(names) == 1 else ", ".join(names)) or "no reason is given"
+
+
+def objection(row: Mapping[str, object]) -> str | None:
+    """Why a row of the points table is not ranked, None when it is."""
     if row["validity"] != VALID:
-        reasons = "; ".join(row["validity_reasons"] or ()) or "no reason is given"
-        return f"{row['validity']}: {reasons}"
+        return f"{row['validity']}: {_why(row['validity_reasons'] or ())}"
     return f"{row['headline']} is not known" if row[row["headline"]] is None else None

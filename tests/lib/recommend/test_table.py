@@ -8,6 +8,7 @@ import polars as pl
 
 from scripts.lib.recommend.answer import answer
 from scripts.lib.recommend.build import Recommendation
+from scripts.lib.recommend.candidates import objection
 from scripts.lib.recommend.choice import choose
 from scripts.lib.recommend.table import SCHEMA, recommendation_table, recommendation_text
 from scripts.lib.recommend.traffic_plan import plan_traffic
@@ -41,6 +42,23 @@ def test_the_table_has_one_typed_row_per_operating_point() -> None:
     assert table["tied"].to_list() == [[], ["none", "mtp k3"], []]
     assert table["excluded"].to_list()[0] == ["ngram k5: INVALID: too_fast: above 6 x none"]
     assert recommendation_table([]).schema == table.schema
+
+
+def test_several_checks_are_named_and_a_single_one_is_explained() -> None:
+    def reason(*words: str) -> str:
+        row = {"validity": "INVALID", "validity_reasons": list(words)}
+        return objection(row)
+
+    assert reason("short_window: 0.9 s", "client_lag: 3%", "short_window: 0.8 s", "client_lag: 5%") == (
+        "INVALID: short_window, client_lag"
+    )
+    assert reason("short_window: 0.9 s", "short_window: 0.8 s") == "INVALID: short_window: 0.9 s"
+    assert reason() == "INVALID: no reason is given"
+
+
+def test_limits_are_named_where_nothing_keeps_them() -> None:
+    assert "keeps the limits" not in answer([choose(NOTHING, {})])[0]
+    assert "keeps the limits" in answer([choose(ONE, {"kv_cache_tokens": 1})])[0]
 
 
 def test_the_text_shows_choice_margin_and_verdict() -> None:
