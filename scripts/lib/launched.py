@@ -3,6 +3,7 @@ machine, another tool), so that not every server can be planned here."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from scripts.lib.analysis.roofline import Facts, facts
@@ -36,6 +37,14 @@ def flags_of(sweep: Sweep, server: Server) -> Mapping[str, object] | None:
     """The flags that the server was given, None when this config cannot plan it."""
     settings = resolved(sweep, server)
     return None if settings is None else settings.flags
+
+
+def launches_digest(sweep: Sweep) -> str:
+    """Changes with anything that starts a server of the sweep by hand, also with what no measurement depends on."""
+    found = hashlib.sha256()
+    for server in sweep.servers:
+        found.update(f"{server.path} {launch_of(sweep, server)}\n".encode())
+    return found.hexdigest()
 
 
 def facts_of(sweep: Sweep, server: Server) -> Facts:

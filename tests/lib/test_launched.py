@@ -6,7 +6,7 @@ import pytest
 
 from scripts.lib.analysis.roofline import Facts
 from scripts.lib.cell import Server
-from scripts.lib.launched import devices_of, facts_of, flags_of, launch_of
+from scripts.lib.launched import devices_of, facts_of, flags_of, launch_of, launches_digest
 from tests.planning import study, sweep
 
 SPARK = Server("dgx-spark", "vllm-0.27.1", "nemotron-3.5-lightning-nvfp4", "mtp", 3, 65536)
@@ -37,3 +37,14 @@ def test_a_server_from_elsewhere_is_not() -> None:
     assert flags_of(planned, STRANGER) is None
     assert facts_of(planned, STRANGER) == Facts()
     assert devices_of(planned, STRANGER) == 1
+
+
+def test_the_digest_follows_what_is_typed_and_not_what_is_measured() -> None:
+    def digest(**changes: object) -> str:
+        return launches_digest(sweep(**changes))
+
+    usual = digest()
+    assert digest() == usual
+    assert digest(measurement={"requests_per_worker": 3}) == usual
+    overrides = [{"when": {"method": "mtp"}, "environment": {"VLLM_LOGGING_LEVEL": "DEBUG"}}]
+    assert digest(overrides=overrides) != usual

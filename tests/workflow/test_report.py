@@ -15,6 +15,8 @@ def test_one_page_and_snakemakes_own_report(project):
     results = project.folder / "results"
     page = (results / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg ") == len(TITLES)
+    for beside in ("tables/throughput.md", "tables/validity.md", "deploy/README.md"):
+        assert (results / beside).is_file(), "what the page says, the tables and the deployment say too"
     assert "mtp k3" in page
     assert "fake_server" in page, "the command of each server"
     assert CAPTIONED in " ".join(page.split())

@@ -3,7 +3,7 @@
 #           results/deploy/{compose.yaml,serve.sh,schedule.json,README.md}: the recommended servers, ready to start
 #           results/tables/analysis.{parquet,csv,md}: what each speed-up is made of, and the share of the machine's limit
 
-from scripts.lib.launched import facts_of
+from scripts.lib.launched import facts_of, launches_digest
 
 
 localrules:
@@ -51,6 +51,7 @@ rule build_deployment:
         WORKFLOW_ENV
     params:
         wishes=SWEEP.config["recommend"],
+        launches=lambda wildcards: launches_digest(SWEEP),
         config_dirs=CONFIG_DIRS,
         library=LIBRARY,
     message:

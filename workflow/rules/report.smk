@@ -3,6 +3,8 @@
 #           which are also those of `snakemake --report`
 # MAKES     results/report.html: the answer, tables, plots and commands in one page that needs no network
 
+from scripts.lib.launched import launches_digest
+
 
 localrules:
     write_report,
@@ -34,6 +36,7 @@ rule write_report:
     conda:
         WORKFLOW_ENV
     params:
+        launches=lambda wildcards: launches_digest(SWEEP),
         config_dirs=CONFIG_DIRS,
         library=LIBRARY,
     message:
@@ -45,6 +48,9 @@ rule write_report:
 rule report:
     input:
         f"{RESULTS}/report.html",
+        # Tables and deployment say the same as the page, also after a change that measures nothing.
+        rules.build_tables.output,
+        rules.build_deployment.output,
         # As in `all`: what is due is measured also where the report is there already.
         lambda wildcards: PLAN.due,
     message:
