@@ -72,7 +72,7 @@ def _row(
     }
 
 
-_CAPTION = """Why it is that fast. Speed-up = tokens per step / step cost x rest; step cost: time of a step relative to one of
+_CAPTION = """Speed-up = tokens per step / step cost x rest; step cost: time of a step relative to one of
 `none`; rest: prefill, waiting, answers of another length. Break-even: tokens per step below which the method would be
 slower than `none`. Of limit: total throughput as a share of what memory bandwidth allows for the tokens per step reached."""
 
