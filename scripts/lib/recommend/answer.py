@@ -47,7 +47,9 @@ def _why(choices: Sequence[Choice]) -> str:
     kind, count, total = _commonest_objection(choices)
     if not total:
         return "There is no measurement at all."
-    return f"The commonest reason is {kind} ({count} of {total}); results/tables/recommendation.md has them all."
+    return (
+        f"The commonest reason is {kind} ({count} of {total}); results/tables/recommendation.md has them all."
+    )
 
 
 def _by_limit(choices: Sequence[Choice]) -> bool:
