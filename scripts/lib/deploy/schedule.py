@@ -208,7 +208,8 @@ def derive(
         curve = next((c for c in curves(points, limits) if replace(c.server, method="", k=0) == server), None)
         if curve is None:
             notes.append(
-                f"{place}: no method that is validly measured at every concurrency, as `{BASELINE}` is, beats it at any."
+                f"{place}: a schedule needs a method that beats `{BASELINE}` at some concurrency, both of them validly measured at all; "
+                "there is none."
             )
             continue
         facts = facts_of(curve.server)

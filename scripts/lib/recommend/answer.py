@@ -47,9 +47,8 @@ def _why(choices: Sequence[Choice]) -> str:
     kind, count, total = _commonest_objection(choices)
     if not total:
         return "There is no measurement at all."
-    return (
-        f"The commonest reason is {kind} ({count} of {total}); results/tables/recommendation.md has them all."
-    )
+    candidates = "candidate" if total == 1 else "candidates"
+    return f"The commonest reason is {kind} ({count} of {total} {candidates})."
 
 
 def _by_limit(choices: Sequence[Choice]) -> bool:
@@ -85,7 +84,8 @@ def _gain(group: Sequence[Choice]) -> str:
     speedups = [c.chosen.figures["speedup"] for c in group if c.chosen.server.method != BASELINE]
     known = [value for value in speedups if value is not None]
     if not known:
-        return "" if speedups else " (nothing is shown to be faster)"
+        no_ratio = f" (no valid `{BASELINE}` to compare with)"
+        return no_ratio if speedups else " (nothing is shown to be faster)"
     low, high = (METRICS["speedup"].text(value) for value in (min(known), max(known)))
     return f" ({low}x `{BASELINE}`)" if low == high else f" ({low} to {high}x `{BASELINE}`)"
 

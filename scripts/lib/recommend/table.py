@@ -97,7 +97,7 @@ def _figure(row: Mapping[str, object]) -> str:
     if row["value"] is None:
         return ABSENT
     text = METRICS[str(row["headline"])].text(row["value"])
-    if row["method"] == BASELINE:
+    if row["method"] == BASELINE or row["speedup"] is None:
         return text
     return f"{text} ({METRICS['speedup'].text(row['speedup'])}x)"
 

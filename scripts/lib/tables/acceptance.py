@@ -37,10 +37,10 @@ def acceptance_table(points: pl.DataFrame) -> pl.DataFrame:
 
 def acceptance_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown."""
+    if table.is_empty():
+        return [*markdown.paragraph(_CAPTION), "", "No cell speculates."]
     skipping = _SKIPPING_CAPTION if table[_SKIPPING].count() else ""
     lines = markdown.paragraph(f"{_CAPTION} {skipping} {repeats_note(table)}")
-    if table.is_empty():
-        return [*lines, "", "No cell speculates."]
     scalars = [name for name in _SCALARS if name != _SKIPPING or table[name].count()]
     headers = ["method", "k", "c", *(METRICS[name].column for name in (*scalars, _POSITIONS))]
     for block, rows in blocks_of(table, POINT_BLOCK):

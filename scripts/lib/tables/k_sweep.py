@@ -78,12 +78,12 @@ def _against(row: Mapping[str, object], best: Mapping[str, object] | None) -> tu
 
 def k_sweep_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown: a row per method and concurrency, a column per k."""
+    if table.is_empty():
+        return [*markdown.paragraph(_CAPTION), "", "No cell speculates."]
     lines = markdown.paragraph(f"{_CAPTION} {repeats_note(table)}")
     if (table["verdict_to_best"] == SINGLE_RUN).any():
         lines += markdown.paragraph(_SINGLE)
     lines += marks_note(table)
-    if table.is_empty():
-        return [*lines, "", "No cell speculates."]
     for block, rows in blocks_of(table, POINT_BLOCK):
         ks = sorted(rows["k"].unique())
         headers = ["method", "c", *(f"k{k} ({METRICS['speedup'].unit})" for k in ks), "best k"]

@@ -75,8 +75,8 @@ def test_the_answer_is_two_sentences() -> None:
     assert answer([]) == ["Nothing was measured.", "So there is nothing to recommend."]
     nothing = answer([choose(NOTHING, {}), choose(ONE, {"kv_cache_tokens": 1})])
     assert nothing[0].startswith("Nothing can be recommended")
-    assert nothing[1].startswith("The commonest reason is limit kv_cache_tokens (2 of 4);")
-    assert "INVALID: failed (1 of 1)" in answer([choose(NOTHING, {})])[1]
+    assert nothing[1].startswith("The commonest reason is limit kv_cache_tokens (2 of 4 candidates).")
+    assert "INVALID: failed (1 of 1 candidate)" in answer([choose(NOTHING, {})])[1]
     what, how_sure = answer([choose(ONE, {}), choose(EIGHT, {})])
     assert what == (
         "What is best depends on the conditions: mtp k3 at concurrency 1 (1.50x `none`); none at concurrency 8 (nothing is shown to be faster)."
@@ -86,6 +86,16 @@ def test_the_answer_is_two_sentences() -> None:
         "1 of 5 candidates were left out, most often for INVALID: too_fast."
     )
     assert answer([choose(ONE, {})])[0] == "Best everywhere it was measured: mtp k3 (1.50x `none`)."
+
+
+def test_without_a_baseline_no_ratio_is_claimed() -> None:
+    for none in ([], [candidate("none", [], objection="INVALID: failed")]):
+        found = recommendation(operating_point(*none, candidate("mtp k3", [120.0])))
+        assert answer(found.choices)[0] == (
+            "Best everywhere it was measured: mtp k3 (no valid `none` to compare with)."
+        )
+        (row,) = [line for line in found.text if line.startswith("| code")]
+        assert [part.strip() for part in row.split("|")][4:6] == ["mtp k3", "120.0"]
 
 
 def test_many_different_winners_are_counted_and_not_listed() -> None:

@@ -44,6 +44,7 @@ def test_tokens_per_step_appear_where_a_method_skips_steps() -> None:
 def test_the_baseline_has_no_row() -> None:
     lines = acceptance_text(acceptance_table(points_of([measured(cell(), 10.0)])))
     assert lines[-1] == "No cell speculates."
+    assert "Nothing was measured" not in " ".join(lines), "`none` was"
 
 
 def test_median_over_repeats_position_by_position() -> None:

@@ -46,7 +46,9 @@ def test_ranked_by_throughput_not_by_acceptance() -> None:
 
 def test_what_does_not_speculate_has_no_k_to_choose() -> None:
     records = [*repeats("none", 0, 1, (10.0,)), *repeats("none-tuned", 0, 1, (11.0,))]
-    assert k_sweep_text(k_sweep_table(points_of(records)))[-1] == "No cell speculates."
+    lines = k_sweep_text(k_sweep_table(points_of(records)))
+    assert lines[-1] == "No cell speculates."
+    assert "Nothing was measured" not in " ".join(lines), "`none` was"
 
 
 def test_an_invalid_k_is_shown_but_never_best() -> None:
