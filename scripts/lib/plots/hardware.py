@@ -32,6 +32,8 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
         .filter(pl.col("_machines") > 1)
     )
     frame = frame.join(several, on=_SHARED, how="semi", maintain_order="left")
+    if points.filter(_headline().is_not_null()).is_empty():
+        return look.note(TITLE, ["No point has a throughput."])
     if frame.is_empty():
         machines = frame_words(points)
         return look.note(

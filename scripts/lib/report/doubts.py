@@ -89,6 +89,9 @@ def unresolved(points: pl.DataFrame) -> list[str]:
         rows = valid.filter(pl.col("verdict") == verdict)
         if len(rows):
             lines.append(f"{verdict.capitalize()}: {counted(len(rows), 'point')}, {words}.")
+    silent = valid.filter(pl.col("verdict") == statistics.NO_VERDICT)
+    for (reason,), rows in silent.group_by(["verdict_reason"], maintain_order=True):
+        lines.append(f"No verdict: {counted(len(rows), 'point')}, {str(reason).replace('`', '')}.")
     made_up = int(points["synthetic"].sum())
     if made_up:
         lines.append(

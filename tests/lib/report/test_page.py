@@ -102,6 +102,9 @@ def test_what_is_not_trusted_is_listed_with_reason_remedy_and_log() -> None:
 def test_nothing_to_doubt_is_said() -> None:
     text = Checked(page("baseline alone")).text
     assert "Nothing: every point passed the checks and has a verdict." in text
+    without = Checked(page("without baseline")).text
+    assert "Nothing: every point" not in without
+    assert "there is no none under the same conditions." in without
 
 
 @pytest.mark.parametrize(
