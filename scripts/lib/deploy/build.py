@@ -83,13 +83,14 @@ def _deployed(servers: Iterable[tuple[Server, int]], sweep: Sweep) -> list[Deplo
     following: dict[str, int] = {}
     for server, count in servers:
         devices = devices_of(sweep, server)
-        for _ in range(count):
+        base = _name(server, {one.name for one in found})
+        for copy in range(count):
             first = following.get(server.hardware, 0)
             following[server.hardware] = first + devices
             alone = total[server.hardware] == 1
             found.append(
                 Deployed(
-                    _name(server, {one.name for one in found}),
+                    _name(server, {one.name for one in found}, copy_of=base) if copy else base,
                     server,
                     FIRST_PORT + len(found),
                     devices,
@@ -100,11 +101,13 @@ def _deployed(servers: Iterable[tuple[Server, int]], sweep: Sweep) -> list[Deplo
     return found
 
 
-def _name(server: Server, taken: Container[str]) -> str:
-    """A name for compose and the shell that no other server has: with the engine, and a number, where it needs them."""
+def _name(server: Server, taken: Container[str], copy_of: str | None = None) -> str:
+    """A name for compose and the shell that no other server has: with the engine, and a number, where it needs them.
+    A copy has the name of the first one and a number."""
     short = f"{server.hardware}-{server.model}-{label(server)}-len{server.max_model_len}"
     long = f"{server.engine}-{short}"
-    texts = itertools.chain((short, long), (f"{long}-{number}" for number in itertools.count(2)))
+    unnumbered = () if copy_of else (short, long)
+    texts = itertools.chain(unnumbered, (f"{copy_of or long}-{number}" for number in itertools.count(2)))
     names = (re.sub(r"[^a-z0-9_-]+", "-", text.lower()) for text in texts)
     return next(name for name in names if name not in taken)
 

@@ -12,6 +12,7 @@ from scripts.lib.cell import Server
 from scripts.lib.launch import PORT, Container, Launch
 
 FIRST_PORT = 8000
+_RESOURCES, _WORKDIR = "resources/", "/work"
 _DOCKER = "docker://"
 """What apptainer puts before the name of an image of docker's."""
 _HEADER = """# Servers as they were measured, one service each, reachable on this machine only (127.0.0.1).
@@ -44,7 +45,7 @@ def compose_file(deployed: Sequence[Deployed], image: str | None) -> tuple[str, 
         if launch is None or launch.launcher == "external":
             remarks.append(f"{one.name}: not started by this workflow, so there is no command for it.")
             continue
-        container = launch.container or _container_for(image)
+        container = launch.container or _container_for(image, launch)
         if container is None:
             remarks.append(
                 f"{one.name}: measured without a container; name an image under recommend.image to have a service for it."
@@ -68,8 +69,15 @@ def compose_file(deployed: Sequence[Deployed], image: str | None) -> tuple[str, 
     return _HEADER + comments + yaml.safe_dump({"services": services}, sort_keys=False, width=120), remarks
 
 
-def _container_for(image: str | None) -> Container | None:
-    return None if image is None else Container(image)
+def _container_for(image: str | None, launch: Launch) -> Container | None:
+    """For a command of the host: with the GPUs it had, and with what the workflow keeps under resources/, at the same
+    relative path. Compose counts paths of the host from the folder of its file."""
+    if image is None:
+        return None
+    on_gpus = launch.device.gpus > 0
+    own = any(_RESOURCES in part for part in launch.argv[1:])
+    mounts = (f"../../{_RESOURCES}:{_WORKDIR}/{_RESOURCES}:ro",) if own else ()
+    return Container(image, "all" if on_gpus else None, "host" if on_gpus else None, mounts=mounts)
 
 
 def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, Any]:
@@ -82,6 +90,8 @@ def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, A
         "entrypoint": command[:1],
         "command": command[1:],
     }
+    if launch.container is None and container.mounts:
+        service["working_dir"] = _WORKDIR
     service["environment"] = [
         _literal(f"{name}={value}") for name, value in sorted(launch.environment.items())
     ]

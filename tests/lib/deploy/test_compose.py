@@ -13,7 +13,7 @@ import yaml
 from scripts.lib.cell import Server
 from scripts.lib.deploy.build import build_deployment
 from scripts.lib.deploy.compose import Deployed, compose_file
-from scripts.lib.launch import Container, Launch
+from scripts.lib.launch import Container, DeviceRequest, Launch
 from scripts.lib.recommend.wishes import read_wishes
 from tests.lib.recommend.test_traffic_plan import NO_WISHES
 from tests.planning import study, sweep
@@ -86,7 +86,11 @@ def test_several_servers_get_ports_and_devices_of_their_own() -> None:
 
 def test_no_two_services_share_a_name() -> None:
     other = replace(SPARK, engine="vllm-0.27.1-mapped")
-    assert len(services(files(study("a"), SPARK, other, count=3))) == 6
+    names = list(services(files(study("a"), SPARK, other, count=3)))
+    assert len(names) == 6
+    first = "dgx-spark-nemotron-3-5-lightning-nvfp4-mtp-k3-len65536"
+    assert names[:3] == [first, f"{first}-2", f"{first}-3"]
+    assert names[3:5] == [f"vllm-0-27-1-mapped-{first}", f"vllm-0-27-1-mapped-{first}-2"]
 
 
 def test_an_engine_without_a_container_needs_an_image_for_a_service() -> None:
@@ -98,6 +102,24 @@ def test_an_engine_without_a_container_needs_an_image_for_a_service() -> None:
     assert service["command"][:2] == ["serve", "resources/models/smollm2-mimo"]
     assert service["command"][-4:] == ["--host", "0.0.0.0", "--port", "8000"]
     assert service["ports"] == ["127.0.0.1:8000:8000"]
+    assert service["volumes"] == ["../../resources/:/work/resources/:ro"]
+    assert service["working_dir"] == "/work", "the model's path is a relative one"
+    assert "deploy" not in service, "there is no GPU"
+
+
+def test_a_command_of_the_host_keeps_its_gpus_in_an_image() -> None:
+    launch = Launch(
+        "vllm",
+        "process",
+        ("vllm", "serve", "org/m", "--host", "127.0.0.1", "--port", "{port}"),
+        device=DeviceRequest("h100", 2),
+    )
+    text, _ = compose_file([Deployed("one", SPARK, 8000, 2, None, launch)], "image")
+    service = yaml.safe_load(text)["services"]["one"]
+    (gpus,) = service["deploy"]["resources"]["reservations"]["devices"]
+    assert gpus["count"] == "all"
+    assert service["ipc"] == "host"
+    assert "volumes" not in service
 
 
 def test_a_dollar_sign_is_no_variable_of_compose() -> None:
