@@ -17,7 +17,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 )
 
-from scripts.lib import cluster, interrupts, progress, run_lock, slurm
+from scripts.lib import chatter, cluster, interrupts, progress, run_lock, slurm
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, TRY, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
@@ -29,6 +29,9 @@ from scripts.lib.sources import source_digest
 from scripts.lib.specs import LAUNCH, SPEC, write_specs
 from scripts.lib.sweep import load_sweep
 from scripts.lib.why import render as render_why
+
+if not workflow.output_settings.verbose:
+    logger.addFilter(chatter.worth_reading)
 
 RESULTS = "results"
 CELLS = f"{RESULTS}/cells"
