@@ -11,7 +11,7 @@ sweep: $(VENV)/workflow.stamp
 
 # The workflow tests mostly wait for servers, so several at once; the real engine wants the cores for itself.
 test: lint
-	$(BIN)/python -m pytest -n 3 -m "not real_engine"
+	$(BIN)/python -m pytest -n 4 -m "not real_engine"
 	$(BIN)/python -m pytest -m real_engine
 
 test-fast: $(VENV)/dev.stamp

@@ -25,11 +25,13 @@ _DEATH_NOTICE_S = 1.0
 
 @dataclass(frozen=True)
 class Ready:
-    """A server that may be measured: the name of its model, how long it took, and what the manifest keeps of it."""
+    """A server that serves: the name of its model, how long it took, and what the manifest keeps of it. `refused` is why it
+    must not be measured all the same."""
 
     model: str
     ready_s: float
     facts: dict[str, object]
+    refused: Failure | None = None
 
 
 class Started:
@@ -60,7 +62,8 @@ class Started:
         return None if status is None else diagnosis.died(self.log, status, phase)
 
     def await_ready(self) -> Ready | Failure:
-        """Ready when the process lives, health answers, one real completion came back and the gate lets the server through."""
+        """Ready when the process lives, health answers and one real completion came back; `refused` when the gate does not let
+        the server through."""
         completion, refusals, health_s, told = None, 0, None, time.monotonic()
         while True:
             if self.exit_status is not None:
@@ -73,7 +76,7 @@ class Started:
                 )
             if completion and not completion.pending:
                 if completion.tokens:
-                    return self._gated(completion) or self._ready(completion, health_s)
+                    return self._ready(completion, health_s)
                 refusals += 1
                 if refusals == _REFUSALS or (
                     isinstance(completion.error, probe.Refused) and completion.error.status < 500
@@ -102,7 +105,7 @@ class Started:
             facts |= {"container_id": self.process.container_id} | image_identity(self.process.container_id)
         if self.launch.image_file:
             facts |= pulled_identity(self.launch.image_file)
-        return Ready(first.model, ready_s, facts)
+        return Ready(first.model, ready_s, facts, self._gated(first))
 
     def _gated(self, first: FirstAnswers) -> Failure | None:
         """Why a server that serves must not be timed; None when it may."""

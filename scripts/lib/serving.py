@@ -161,7 +161,7 @@ class Supervisor:
         if isinstance(outcome, Failure):
             return outcome
         self.endpoint = replace(self.endpoint, model=outcome.model, facts=facts | outcome.facts)
-        failure = self._start_beside(start)
+        failure = outcome.refused or self._start_beside(start)
         if failure is None:
             ready_s = time.monotonic() - self.began
             counts = progress.record("boot", self.boot, ready_s)
@@ -178,8 +178,9 @@ class Supervisor:
         )
         server = self.servers[1]
         outcome = server.await_ready()
-        if isinstance(outcome, Failure):
-            return replace(outcome, cause=_BESIDE + outcome.cause)
+        failure = outcome if isinstance(outcome, Failure) else outcome.refused
+        if failure is not None:
+            return replace(failure, cause=_BESIDE + failure.cause)
         told = facts | outcome.facts | {"model": outcome.model, "log": server.log and str(server.log)}
         self.endpoint = replace(self.endpoint, beside=told)
         return None

@@ -76,9 +76,10 @@ def test_a_start_that_takes_too_long_while_the_log_is_silent(tmp_path):
 def test_nonsense_is_no_server_to_time(tmp_path):
     babble = SANE | {"faults": [{"kind": "garbage_output", "mode": "repetition"}]}
     with started(tmp_path, babble, "--model", "m", gate=True) as server:
-        failure = server.await_ready()
-        assert (failure.failure_class, failure.phase) == ("infeasible", "gate")
-        assert "nonsense" in failure.cause
+        ready = server.await_ready()
+        assert (ready.refused.failure_class, ready.refused.phase) == ("infeasible", "gate")
+        assert "nonsense" in ready.refused.cause
+        assert len(ready.facts["gate"]) == 3, "what it said is kept"
 
 
 def test_a_command_that_is_not_there(tmp_path):

@@ -26,7 +26,7 @@ def sweep(project):
 
 
 def test_a_sweep_ends_in_a_recommendation_files_to_deploy_and_a_schedule_that_is_verified(sweep):
-    assert "mtp k3 at concurrency 1" in sweep.run(), "the answer is printed"
+    assert "mtp k3 at concurrency 1" in sweep.run("all"), "the answer is printed"
     results = sweep.folder / "results"
     found = json.loads((results / "recommendation.json").read_text())
     assert [(row["concurrency"], row["method"], row["k"]) for row in found["points"]] == [
@@ -53,7 +53,7 @@ def test_a_sweep_ends_in_a_recommendation_files_to_deploy_and_a_schedule_that_is
     assert schedule["ranges"] == [[1, 2, 3], [3, 256, 0]]
 
     sweep.save(recommend={"image": "vllm/vllm-openai:v0.27.1", "limits": {"tpot_s": 1}})
-    sweep.run()
+    sweep.run("all")
     (service,) = yaml.safe_load((deploy / "compose.yaml").read_text())["services"].values()
     assert service["image"] == "vllm/vllm-openai:v0.27.1"
     assert sweep.starts == []
