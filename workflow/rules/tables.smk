@@ -8,6 +8,7 @@ from scripts.lib.tables.names import FINAL_TABLES
 localrules:
     build_tables,
     summarize,
+    tables,
 
 
 rule build_tables:
