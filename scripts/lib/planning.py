@@ -139,9 +139,13 @@ class Plan:
 
     @property
     def folders(self) -> dict[str, str]:
-        """Where the evidence of each feasible cell lies, by the cell's path. Decides when tables are stale: a cell that leaves
-        the matrix changes no file."""
-        return {cell.path: str(self.folder(cell)) for cell in self.feasible}
+        """Of the sweep's feasible cells: see folders_of. Decides when tables are stale: a cell that leaves the matrix changes no
+        file."""
+        return self.folders_of(self.feasible)
+
+    def folders_of(self, cells: Iterable[Cell]) -> dict[str, str]:
+        """Where the evidence of each lies, by the cell's path."""
+        return {cell.path: str(self.folder(cell)) for cell in cells}
 
     @property
     def try_numbers(self) -> list[int]:

@@ -13,7 +13,6 @@ with its reason in `absent`), how the window went (conduct.py), `notes` for the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from scripts.lib.logs.prometheus import MetricsDelta, difference
 from scripts.lib.metrics import METRICS, of_subject
 from scripts.lib.neighbour import NEIGHBOUR_FIELDS, neighbour
 from scripts.lib.origin import PROVENANCE_FIELDS, origin
+from scripts.lib.pointer import Pointer
 from scripts.lib.power_metrics import power_metrics, power_notes
 from scripts.lib.request_metrics import request_metrics
 from scripts.lib.server_config import CONFIG_FIELDS, server_config
@@ -52,7 +52,7 @@ FAILURE_FIELDS = (
     "failure_process",
     "first_error",
 )
-_COUNTS = ("requests", "completed", "failed")
+COUNTS = ("requests", "completed", "failed")
 _COMPARED = frozenset(of_subject("comparison"))
 _RELABEL = (
     "make the config ask for what the server ran, or correct the server, forget the cells "
@@ -72,9 +72,9 @@ def record_from_pointer(pointer: Path) -> Record:
     depth = CELL_PATTERN.count("/") + 1
     cell = Cell.from_path("/".join(pointer.parent.parts[-depth:]))
     try:
-        folder = Path(json.loads(pointer.read_text(encoding="utf-8"))["folder"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return _damaged(cell, None, f"{pointer} names no evidence ({error!r}): delete it and run again")
+        folder = Path(Pointer.read(pointer).folder)
+    except ValueError as error:
+        return _damaged(cell, None, f"{error}: delete it and run again")
     return record_from_evidence(folder, cell)
 
 
@@ -115,6 +115,12 @@ def blank_record(cell: Cell, status: str, reasons: Sequence[str], absent: str) -
     }
 
 
+def failed_record(cell: Cell, failure: Mapping[str, object], counted: Mapping[str, object]) -> Record:
+    """A record without figures but the counts of requests; `failure` as a manifest has it."""
+    record = blank_record(cell, FAILED, [_failed_words(failure)], "the cell failed")
+    return record | {name: counted[name] for name in COUNTS} | _failure_fields(failure)
+
+
 def _damaged(cell: Cell, folder: Path | None, why: str) -> Record:
     record = blank_record(cell, DAMAGED, [why], "the evidence is damaged")
     return record | {"evidence": str(folder) if folder else None}
@@ -126,11 +132,9 @@ def _record(evidence: Evidence, cell: Cell) -> Record:
     counted, reasons = request_metrics(evidence.measured, manifest["requests"], cell.concurrency)
     first_error = next(filter(None, (request.complaint for request in evidence.measured)), None)
     if failure is None and not counted["completed"]:
-        failure = _nothing_completed(counted["requests"], first_error)
+        failure = nothing_completed(counted["requests"], first_error)
     if failure is not None:
-        failure = _explained(failure, evidence)
-        record = blank_record(cell, FAILED, [_failed_words(failure)], "the cell failed")
-        record |= {name: counted[name] for name in _COUNTS} | _failure_fields(failure)
+        record = failed_record(cell, _explained(failure, evidence), counted)
     else:
         around, unknown = _surroundings(evidence, counted["completion_tokens"])
         record = blank_record(cell, MEASURED, _incomplete(counted, evidence.measured), "") | counted | around
@@ -159,7 +163,7 @@ def _add_server(record: Record, reasons: Mapping[str, str], evidence: Evidence, 
     settings, unknown = server_config(report)
     went, unseen = conduct(evidence, report, counters, cell.concurrency)
     record |= {"synthetic": synthetic(asked, report)} | settings | went | served.values
-    record["absent"] = _absent(record, reasons | served.reasons | unknown | unseen)
+    record["absent"] = absent_words(record, reasons | served.reasons | unknown | unseen)
     record["notes"] = [
         *power_notes(evidence.device_samples, evidence.manifest["window"]),
         *_warmup_note(evidence),
@@ -206,7 +210,8 @@ def _mislabelled(mismatches: Sequence[Mismatch]) -> Record:
     }
 
 
-def _nothing_completed(asked: int, first_error: str | None) -> Mapping[str, object]:
+def nothing_completed(asked: int, first_error: str | None = None) -> Mapping[str, object]:
+    """The failure of a cell none of whose requests came to an end."""
     cause = f"0 of {asked} requests completed" + (f"; the first error: {first_error}" if first_error else "")
     return {"class": "request", "cause": cause, "root_line": first_error, "phase": "measure"}
 
@@ -254,12 +259,14 @@ def _incomplete(counted: Mapping[str, object], measured: Sequence[Request]) -> l
     return reasons
 
 
-def _absent(record: Mapping[str, object], reasons: Mapping[str, str]) -> list[str]:
+def absent_words(
+    record: Mapping[str, object], reasons: Mapping[str, str], otherwise: str = "not found"
+) -> list[str]:
     """`metric, metric: reason` for all that is lacking but comparisons: the table knows their baseline."""
     by_reason: dict[str, list[str]] = {}
     for name in (*METRICS, *CONFIG_FIELDS):
         if record[name] is None and name not in _COMPARED:
-            by_reason.setdefault(reasons.get(name) or "not found", []).append(name)
+            by_reason.setdefault(reasons.get(name) or otherwise, []).append(name)
     return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 

@@ -12,7 +12,7 @@ from scripts.lib.metrics import of_subject
 Values = dict[str, object]
 Reasons = dict[str, str]
 
-_PERCENTILES = {"p90": 0.90, "p99": 0.99}
+PERCENTILES = {"p90": 0.90, "p99": 0.99}
 _OF_TOKENS = ("completion_tokens", "tokens_per_request", "per_request_tps", "aggregate_tps", "full_load_tps")
 
 
@@ -102,9 +102,9 @@ def _latency(done: Sequence[Request], values: Values, reasons: Reasons) -> None:
 def _spread(stem: str, samples: Sequence[float], without: str, values: Values, reasons: Reasons) -> None:
     values[f"{stem}_mean_s"] = formulas.mean(samples)
     values[f"{stem}_median_s"] = formulas.median(samples)
-    for way, share in _PERCENTILES.items():
+    for way, share in PERCENTILES.items():
         values[f"{stem}_{way}_s"] = formulas.percentile(samples, share)
         if samples and values[f"{stem}_{way}_s"] is None:
             reasons[f"{stem}_{way}_s"] = f"{len(samples)} samples, {formulas.samples_needed(share)} needed"
     if not samples:
-        reasons |= {f"{stem}_{way}_s": without for way in ("mean", "median", *_PERCENTILES)}
+        reasons |= {f"{stem}_{way}_s": without for way in ("mean", "median", *PERCENTILES)}

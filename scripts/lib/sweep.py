@@ -49,12 +49,12 @@ class Sweep:
     @property
     def other_records(self) -> list[str]:
         """Records tables of other runs, to be shown beside this one's."""
-        return others.other_records(self.config)
+        return self._cached("others", None, lambda _: others.other_records(self.config))
 
     @property
     def imports(self) -> list[tuple[str, dict[str, Any]]]:
         """(file, axes) of everything that another tool measured."""
-        return others.imports(self.config)
+        return self._cached("imports", None, lambda _: others.imports(self.config))
 
     @property
     def boots(self) -> tuple[Boot, ...]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from scripts.lib.gpu_watch import BY_CLAIM, BY_PROCESS, BY_VARIABLE, GpuWatch, NoDevice, select
 
-STAND_IN = Path(__file__).parents[1] / "fake_nvml"
 H200 = {
     "uuid": "GPU-aaaa",
     "name": "NVIDIA H200",
@@ -35,21 +32,6 @@ GB10 = {
     "processes": [[100, None]],
 }
 SERVER = frozenset({99, 100})
-
-
-@pytest.fixture
-def nvml(tmp_path, monkeypatch):
-    """Say what the stand-in tells."""
-
-    def told(*gpus, driver=True):
-        (tmp_path / "nvml.json").write_text(json.dumps({"driver": driver, "gpus": gpus}))
-
-    monkeypatch.setenv("FAKE_NVML_FILE", str(tmp_path / "nvml.json"))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.syspath_prepend(str(STAND_IN))
-    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
-    yield told
-    sys.modules.pop("pynvml", None)
 
 
 def watched(server=SERVER, claimed=(), environment=None):

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,6 @@ from scripts.lib.host_metrics import host_metrics
 from scripts.lib.power_metrics import power_metrics
 from scripts.lib.surroundings import Surroundings
 
-STAND_IN = Path(__file__).parents[1] / "fake_nvml"
 BURN = "import os, sys\nsys.stdin.readline()\nwhile sum(os.times()[:2]) < 0.3: pass\nprint(flush=True)\nsys.stdin.read()"
 PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}])"
 
@@ -53,17 +51,9 @@ def child_of(process):
 
 
 @pytest.fixture
-def gpus(tmp_path, monkeypatch):
-    def told(*gpus, driver=True):
-        (tmp_path / "nvml.json").write_text(json.dumps({"driver": driver, "gpus": gpus}))
-
-    monkeypatch.setenv("FAKE_NVML_FILE", str(tmp_path / "nvml.json"))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.syspath_prepend(str(STAND_IN))
-    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
-    told(driver=False)
-    yield told
-    sys.modules.pop("pynvml", None)
+def gpus(nvml):
+    nvml(driver=False)
+    return nvml
 
 
 def test_the_servers_descendants_are_the_server(server, gpus):

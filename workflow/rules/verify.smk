@@ -27,7 +27,7 @@ rule verify_schedule:
     params:
         planned=lambda wildcards: {
             "schedules": scheduled_json(SCHEDULED),
-            "folders": {cell.path: str(PLAN.folder(cell)) for cell in PLAN.feasible_of(SCHEDULE_CELLS)},
+            "folders": PLAN.folders_of(PLAN.feasible_of(SCHEDULE_CELLS)),
             "infeasible": PLAN.refused_of(SCHEDULE_CELLS),
             "store": str(PLAN.store.root),
             "limits": SWEEP.config["validity"],

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scripts.lib import formulas
-from scripts.lib.imports.result import Result, UnreadableResult, count, number, seconds
+from scripts.lib.imports.result import Result, UnreadableResult, count, number, seconds, spread
 
 _TIMINGS = {"ttft": "time_to_first_token_ms", "tpot": "inter_token_latency_ms"}
-_PERCENTILES = {"p90": 0.90, "p99": 0.99}
 _WEIGHTED = "throughput per request is tokens / time over all requests: the report keeps no single requests"
 
 
@@ -50,7 +49,7 @@ def _read_one(benchmark: Mapping[str, object]) -> Result | None:
         _throughput(metrics, done, values, notes)
         values["wall_s"] = _duration(benchmark)
         for stem, name in _TIMINGS.items():
-            _spread(stem, _successful(metrics, name), completed, values, reasons)
+            spread(stem, _figures_s(_successful(metrics, name)), completed, values, reasons)
     return Result(concurrency, values, reasons, notes=tuple(notes))
 
 
@@ -107,15 +106,7 @@ def _per_request(done: list) -> float | None:
     return formulas.per_request_tps([tokens for tokens, _ in pairs], [elapsed for _, elapsed in pairs])
 
 
-def _spread(
-    stem: str, figures: Mapping[str, object], completed: int, values: dict, reasons: dict[str, str]
-) -> None:
-    for way in ("mean", "median"):
-        values[f"{stem}_{way}_s"] = seconds(number(figures, way))
+def _figures_s(figures: Mapping[str, object]) -> dict[str, float | None]:
     percentiles = figures.get("percentiles") or {}
-    for way, share in _PERCENTILES.items():
-        needed = formulas.samples_needed(share)
-        enough = completed >= needed
-        values[f"{stem}_{way}_s"] = seconds(number(percentiles, way)) if enough else None
-        if not enough:
-            reasons[f"{stem}_{way}_s"] = f"{completed} samples, {needed} needed"
+    told = {"mean": figures, "median": figures, "p90": percentiles, "p99": percentiles}
+    return {way: seconds(number(source, way)) for way, source in told.items()}

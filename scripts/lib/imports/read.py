@@ -11,12 +11,17 @@ from scripts.lib.imports import guidellm, vllm_bench
 from scripts.lib.imports.result import Result, UnreadableResult
 from scripts.lib.logs.acceptance import effective_tokens
 from scripts.lib.logs.periodic import VARIABLE_K_METHODS
-from scripts.lib.metrics import METRICS, of_subject
-from scripts.lib.record import FAILED, MEASURED, Record, blank_record
-from scripts.lib.server_config import CONFIG_FIELDS
+from scripts.lib.record import (
+    COUNTS,
+    MEASURED,
+    Record,
+    absent_words,
+    blank_record,
+    failed_record,
+    nothing_completed,
+)
 
 _TOOLS = {"vllm bench": vllm_bench, "GuideLLM": guidellm}
-_COMPARED = frozenset(of_subject("comparison"))
 _NOT_TOLD = "the imported file does not tell"
 
 
@@ -60,16 +65,14 @@ def _cell(result: Result, axes: Mapping[str, object]) -> Cell:
 
 
 def _record(path: Path, tool: str, result: Result, cell: Cell) -> Record:
-    counts = {name: result.values[name] for name in ("requests", "completed", "failed")}
+    counts = {name: result.values[name] for name in COUNTS}
     if not counts["completed"]:
-        cause = f"0 of {counts['requests']} requests completed"
-        record = blank_record(cell, FAILED, [f"request (measure): {cause}"], "the cell failed") | counts
-        record |= {"failure_class": "request", "failure_cause": cause, "failure_phase": "measure"}
+        record = failed_record(cell, nothing_completed(counts["requests"]), counts)
     else:
         record = blank_record(cell, MEASURED, _incomplete(counts), "") | dict(result.values)
         if cell.server.method in VARIABLE_K_METHODS and counts["completed"] == counts["requests"]:
             record |= _with_all_steps(record)
-        record["absent"] = _absent(record, result.reasons)
+        record["absent"] = absent_words(record, result.reasons, _NOT_TOLD)
         record["notes"] = [f"measured by {tool}, not by this workflow: {path.name}", *result.notes]
     if record["acceptance_length"] is not None:
         record["acceptance_source"] = tool
@@ -90,11 +93,3 @@ def _incomplete(counts: Mapping[str, object]) -> list[str]:
     if counts["completed"] == counts["requests"]:
         return []
     return [f"{counts['completed']} of {counts['requests']} requests completed"]
-
-
-def _absent(record: Mapping[str, object], reasons: Mapping[str, str]) -> list[str]:
-    by_reason: dict[str, list[str]] = {}
-    for name in (*METRICS, *CONFIG_FIELDS):
-        if record[name] is None and name not in _COMPARED:
-            by_reason.setdefault(reasons.get(name, _NOT_TOLD), []).append(name)
-    return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scripts.lib import formulas
+from scripts.lib.request_metrics import PERCENTILES
+
 
 class UnreadableResult(ValueError):
     """A file that holds no result; the message says what is wrong with it, without its name."""
@@ -40,3 +43,16 @@ def count(source: Mapping[str, object], name: str) -> int | None:
 
 def seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
+
+
+def spread(
+    stem: str, figures_s: Mapping[str, float | None], samples: int, values: dict, reasons: dict[str, str]
+) -> None:
+    """Take over a latency's mean, median, p90 and p99, but no percentile of too few samples: tools print their largest sample
+    under that name."""
+    values |= {f"{stem}_{way}_s": figures_s.get(way) for way in ("mean", "median", *PERCENTILES)}
+    for way, share in PERCENTILES.items():
+        needed = formulas.samples_needed(share)
+        if samples < needed:
+            values[f"{stem}_{way}_s"] = None
+            reasons[f"{stem}_{way}_s"] = f"{samples} samples, {needed} needed"

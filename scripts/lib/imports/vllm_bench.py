@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from scripts.lib import formulas
-from scripts.lib.imports.result import Result, UnreadableResult, count, number, seconds
+from scripts.lib.imports.result import Result, UnreadableResult, count, number, seconds, spread
 
 _MARKS = ("max_concurrency", "completed", "total_output_tokens", "duration")
 _WEIGHTED = "throughput per request is tokens / time over all requests: the file has none per request (--save-detailed)"
@@ -98,16 +98,10 @@ def _per_request(run: Mapping[str, object]) -> float | None:
 
 def _latency(run: Mapping[str, object], values: dict, reasons: dict) -> None:
     for stem in ("ttft", "tpot"):
-        for way in ("mean", "median", "p90", "p99"):
-            values[f"{stem}_{way}_s"] = seconds(number(run, f"{way}_{stem}_ms"))
-        if values[f"{stem}_p90_s"] is None:
+        figures = {way: seconds(number(run, f"{way}_{stem}_ms")) for way in ("mean", "median", "p90", "p99")}
+        if figures["p90"] is None:
             reasons[f"{stem}_p90_s"] = _NO_P90
-        for way, share in (("p90", 0.90), ("p99", 0.99)):
-            needed = formulas.samples_needed(share)
-            if values["completed"] < needed:
-                # The tool prints the largest sample under that name.
-                values[f"{stem}_{way}_s"] = None
-                reasons[f"{stem}_{way}_s"] = f"{values['completed']} samples, {needed} needed"
+        spread(stem, figures, values["completed"], values, reasons)
 
 
 def _acceptance(run: Mapping[str, object], values: dict) -> None:

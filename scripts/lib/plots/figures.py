@@ -38,3 +38,17 @@ def label(row: Mapping[str, object], name: str) -> str:
     spread = interval(row, name)
     spread = f" ({spread})" if spread else ""
     return f"{row['series']}, concurrency {row['concurrency']}: {figure(row, name)}{spread}, {standing(row)}"
+
+
+def curve_point(row: Mapping[str, object], name: str, x: str) -> dict[str, object]:
+    """What marks.curves draws of a row: the metric `name` with its interval over the column `x`."""
+    return {
+        "panel": row["panel"],
+        "series": row["series"],
+        "state": row["state"],
+        "x": row[x],
+        "y": row[name],
+        "low": row[f"{name}_low"],
+        "high": row[f"{name}_high"],
+        "label": label(row, name),
+    }

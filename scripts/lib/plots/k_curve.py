@@ -10,7 +10,7 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.plots import look
-from scripts.lib.plots.figures import label
+from scripts.lib.plots.figures import curve_point
 from scripts.lib.plots.marks import curves, in_panels, reading, values
 from scripts.lib.plots.names import TITLES
 from scripts.lib.plots.naming import SETTING, named
@@ -45,17 +45,8 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
 
 
 def _row(row: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "panel": row["panel"],
-        "series": str(row["concurrency"]),
-        "concurrency": row["concurrency"],
-        "state": row["state"],
-        "x": row["k"],
-        "y": row[_METRIC],
-        "low": row[f"{_METRIC}_low"],
-        "high": row[f"{_METRIC}_high"],
-        "label": label(row, _METRIC),
-    }
+    concurrency = row["concurrency"]
+    return curve_point(row, _METRIC, "k") | {"series": str(concurrency), "concurrency": concurrency}
 
 
 def _curves(rows: Sequence[Mapping[str, object]]) -> alt.LayerChart:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import altair as alt
 import polars as pl
 
 from scripts.lib.metrics import METRICS
 from scripts.lib.plots import look
 from scripts.lib.plots.choice import fewer_series
-from scripts.lib.plots.figures import label
+from scripts.lib.plots.figures import curve_point
 from scripts.lib.plots.marks import curves, in_panels, reading
 from scripts.lib.plots.names import TITLES
 from scripts.lib.plots.naming import SETTING, named
@@ -28,7 +26,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     colours = look.palette(frame.select("method", "series").iter_rows())
     chosen = fewer_series(frame)
     panels = split(chosen.frame, SETTING)
-    rows = [_row(row) for row in panels.frame.iter_rows(named=True)]
+    rows = [curve_point(row, _METRIC, "concurrency") for row in panels.frame.iter_rows(named=True)]
     names = list(dict.fromkeys(row["series"] for row in rows))
     x = alt.X(
         "x:Q",
@@ -45,16 +43,3 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     )
     chart = in_panels(curves(rows, x, y, colour, dash), panels, 2, (330, 230))
     return look.titled(chart, TITLE, [panels.shared, reading(points, rows), chosen.note, panels.note])
-
-
-def _row(row: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "panel": row["panel"],
-        "series": row["series"],
-        "state": row["state"],
-        "x": row["concurrency"],
-        "y": row[_METRIC],
-        "low": row[f"{_METRIC}_low"],
-        "high": row[f"{_METRIC}_high"],
-        "label": label(row, _METRIC),
-    }
