@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from scripts.lib.client_metrics import client_metrics
-from scripts.lib.evidence import Request
 from scripts.lib.metrics import of_subject
 from scripts.lib.record import record_from_evidence
+from tests import request_factory
 from tests.evidence_factory import CLIENT, Truth, cell, write_evidence
 
 
@@ -16,7 +16,7 @@ def client(**values):
 
 
 def request(start_s, end_s, finish_reason="length"):
-    return Request(0, start_s, start_s + 0.01, end_s, 70, 41, 1, finish_reason, None)
+    return request_factory.request(start_s=start_s, end_s=end_s, finish_reason=finish_reason)
 
 
 def test_all_figures_come_from_the_manifest_and_the_requests():

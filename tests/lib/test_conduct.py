@@ -10,6 +10,7 @@ from scripts.lib.conduct import conduct
 from scripts.lib.evidence import Evidence, Request
 from scripts.lib.logs.prometheus import difference
 from scripts.lib.logs.root_cause import errors_between
+from tests import request_factory
 from tests.lib.logs.helpers import parse, vllm
 from tests.lib.test_truth import HEALTHY, dump, report_of, spec
 
@@ -17,7 +18,7 @@ STARTUP = dump(spec("mtp", 2))
 
 
 def request(index: int = 0, reason: str = "length", output: str | None = "A fine answer.") -> Request:
-    return Request(index, 0.0, 0.1, 1.0, 60, 20, None, reason, None, output)
+    return request_factory.request(index, finish_reason=reason, output=output)
 
 
 def periodic(
@@ -67,7 +68,7 @@ def test_requests_of_others_are_those_beyond_the_clients_own(after: str, foreign
 
 
 def test_where_a_request_failed_the_workflow_itself_asks_the_server() -> None:
-    lost = (request(), Request(1, 0.0, None, 1.0, None, None, None, None, {"type": "timeout"}))
+    lost = (request(), request_factory.request(1, finish_reason=None, error={"type": "timeout"}))
     assert went(requests=lost, counters=(finished(2, 6), finished(2, 9)))["foreign_requests"] is None
 
 

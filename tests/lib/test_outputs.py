@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.lib.evidence import Request
 from scripts.lib.outputs import (
     ABOVE,
     IDENTICAL,
@@ -23,24 +22,12 @@ from scripts.lib.outputs import (
     first_difference,
     judge,
 )
+from tests import request_factory
 
 
 def request(index=0, tokens=(1, 2, 3), text="one two three", sha="a", reason="stop", error=None):
-    return Request(
-        index,
-        0.0,
-        0.1,
-        1.0,
-        10,
-        len(tokens or ()),
-        None,
-        reason,
-        error,
-        text,
-        "p",
-        sha,
-        tokens and tuple(tokens),
-    )
+    said = {"output": text, "token_ids": tokens and tuple(tokens)}
+    return request_factory.request(index, finish_reason=reason, error=error, request_sha256=sha, **said)
 
 
 def answers(*requests):

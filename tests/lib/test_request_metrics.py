@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scripts.lib.evidence import Request
 from scripts.lib.metrics import of_subject
 from scripts.lib.request_metrics import request_metrics
+from tests import request_factory
 
 COUNTS = {"requests", "completed", "failed"}
 
@@ -21,7 +22,14 @@ def request(
     error: dict | None = None,
     finish_reason: str | None = "length",
 ) -> Request:
-    return Request(0, start_s, first_token_s, end_s, 70, tokens, 1, finish_reason, error)
+    return request_factory.request(
+        start_s=start_s,
+        first_token_s=first_token_s,
+        end_s=end_s,
+        completion_tokens=tokens,
+        finish_reason=finish_reason,
+        error=error,
+    )
 
 
 FAILED = request(first_token_s=None, end_s=9.0, tokens=None, error={"type": "timeout"}, finish_reason=None)

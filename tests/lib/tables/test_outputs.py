@@ -8,11 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from scripts.lib.evidence import DamagedEvidence, Request
+from scripts.lib.evidence import DamagedEvidence
 from scripts.lib.tables.cells import cells_table
 from scripts.lib.tables.outputs import ANSWERS, OUTPUTS_SCHEMA, outputs_table, outputs_text, warnings
 from tests.evidence_factory import cell
 from tests.record_factory import failed, infeasible, measured, mislabelled
+from tests.request_factory import request
 
 WORDS = [
     "a",
@@ -67,20 +68,12 @@ class Store:
         if differ is not None:
             ids[differ:] = [100 + n for n in ids[differ:]]
         text = " ".join(WORDS[n % len(WORDS)] if n < 100 else "other" for n in ids)
-        return Request(
+        return request(
             index,
-            0.0,
-            0.1,
-            1.0,
-            10,
-            20,
-            None,
-            "length",
-            None,
-            text,
-            f"p{index}",
-            f"{salt} {index}",
-            tuple(ids) if tokens else None,
+            output=text,
+            prompt_id=f"p{index}",
+            request_sha256=f"{salt} {index}",
+            token_ids=tuple(ids) if tokens else None,
         )
 
     def read(self, folder: Path, most: int):
