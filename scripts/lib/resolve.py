@@ -53,8 +53,9 @@ def resolve(
     """Merge hardware < model < engine < method < `overrides` (the config's own) for one server."""
     axes = vars(server) | {"engine_kind": engine.kind, "method": method.stands_for or server.method}
     drafter = model.drafters.get(method.kind) if METHOD_KINDS[method.kind].drafter else None
+    own_keys = _head_keys(model) if method.kind == "mtp" else _drafter_keys(drafter)
     levels = [
-        {"flags": {"speculative-config": _drafter_keys(drafter)}},
+        {"flags": {"speculative-config": own_keys}},
         *_levels(hardware, axes),
         *_levels(model, axes),
         *_levels(engine, axes),
@@ -81,3 +82,8 @@ def _drafter_keys(drafter: Drafter | None) -> dict[str, Any]:
         return {}
     revision = {"revision": drafter.hub_revision} if drafter.hub_revision else {}
     return {"model": drafter.model} | revision
+
+
+def _head_keys(model: Model) -> dict[str, Any]:
+    """A head inside the target is of the target's revision: by themselves vLLM and SGLang take it from the branch main."""
+    return {"revision": model.hub_revision} if model.hub_revision else {}

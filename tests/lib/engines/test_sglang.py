@@ -94,6 +94,13 @@ def test_dspark_has_the_variable_it_needs():
     assert environment(resolved("dflash", build=SGLANG)) == {}
 
 
+def test_the_head_of_a_pinned_target_is_of_the_same_revision():
+    built = speculative(words("mtp", 3, target=model(revision="abc")))
+    assert built["--speculative-draft-model-revision"] == ["abc"]
+    folder = speculative(words("mtp", 3, target=model(target="/models/own", revision="abc")))
+    assert "--speculative-draft-model-revision" not in folder, "a folder has no revisions"
+
+
 def test_revisions_and_a_bridged_container_as_for_vllm():
     assert "--revision" in words(target=model(revision="abc"))
     bridged = engine(kind="sglang", launcher="docker", container=Container("image", port=8123))

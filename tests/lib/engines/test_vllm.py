@@ -109,6 +109,13 @@ def test_mtp_on_marlin_gets_a_backend_of_its_own_unless_one_is_given():
     assert "moe_backend" not in speculative(argv(resolved("dspark", flags={"moe-backend": "marlin"})))
 
 
+def test_the_head_of_a_pinned_target_is_of_the_same_revision():
+    assert speculative(argv(resolved("mtp", 3, target=model(revision="abc"))))["revision"] == "abc"
+    folder = model(target="resources/models/x", revision="1")
+    assert "revision" not in speculative(argv(resolved("mtp", 3, target=folder)))
+    assert "revision" not in speculative(argv(resolved("ngram", 3, target=model(revision="abc"))))
+
+
 def test_revisions_are_asked_of_the_hub_only():
     assert "--revision" in argv(resolved("none", 0, target=model(revision="abc")))
     assert "--revision" not in argv(
