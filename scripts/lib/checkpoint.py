@@ -18,7 +18,9 @@ def packaged_speculator(model: Mapping[str, str | None], environment: Mapping[st
 
     `model`: target and revision, as in a cell's identity. `environment`: the server's, over this process's own."""
     target, revision = str(model["target"]), model["revision"]
-    for folder in (Path(target), _snapshot(target, revision, {**os.environ, **environment})):
+    # A container's HF_HOME is no folder of this machine; what lies there is the caller's cache, mounted.
+    caches = ({**os.environ, **environment}, os.environ)
+    for folder in (Path(target), *(_snapshot(target, revision, names) for names in caches)):
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -11,13 +11,17 @@ import shlex
 from dataclasses import asdict, dataclass, field
 
 PORT = "{port}"
-"""Placeholder in argv and mounts: the port is chosen at start and must not decide a cell's identity."""
+"""Placeholder in argv: the port is chosen at start and must not decide a cell's identity."""
+
+
+HUB_CACHE, DEFAULT_HUB_CACHE = "{hf_home}", "~/.cache/huggingface"
+"""Placeholder in mounts: the caller's HF_HOME, and what it is where HF_HOME is not set."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """How docker or apptainer runs an image. `mounts` are `source:target[:options]`, `options` go to `docker run` or
-    `apptainer exec` verbatim. apptainer uses the host's network and shared memory; any `gpus` are all that are visible."""
+    """How docker or apptainer runs an image. `mounts` are `source:target[:options]`, HUB_CACHE being a source too; `options` go to
+    `docker run` or `apptainer exec` verbatim. apptainer uses the host's network and shared memory; any `gpus` are all that are visible."""
 
     image: str
     gpus: str | None = None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scripts.lib.launch import PORT, Container, Launch
+from scripts.lib.launch import DEFAULT_HUB_CACHE, HUB_CACHE, PORT, Container, Launch
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def command(
         )
     if launch.launcher == "apptainer":
         inside = apptainer_environment(launch, inherited, root, visible_devices)
-        return Command(apptainer_exec(launch, port), inside)
+        return Command(apptainer_exec(launch, port, inherited), inside)
     raise ValueError(f"launcher {launch.launcher!r} starts no server")
 
 
@@ -84,7 +84,7 @@ def docker_run(
     if container.network != "host":
         argv += ["--publish", f"127.0.0.1:{port}:{container.port}"]
     for mount in container.mounts:
-        argv += ["--volume", os.path.expanduser(mount)]
+        argv += ["--volume", mounted(mount, inherited)]
     for name, value in sorted(launch.environment.items()):
         argv += ["--env", f"{name}={value}"]
     for name in _passed_on(launch, inherited):
@@ -99,7 +99,7 @@ _INTO_APPTAINER = "APPTAINERENV_"
 _OTHER_SETTINGS = ("APPTAINERENV_", "APPTAINER_BIND", "SINGULARITYENV_", "SINGULARITY_BIND")
 
 
-def apptainer_exec(launch: Launch, port: int) -> tuple[str, ...]:
+def apptainer_exec(launch: Launch, port: int, inherited: Mapping[str, str]) -> tuple[str, ...]:
     """`apptainer exec ...`: the engine's own process under ours, in the host's network. No variable is an argument: see
     apptainer_environment."""
     container = launch.container
@@ -109,7 +109,7 @@ def apptainer_exec(launch: Launch, port: int) -> tuple[str, ...]:
     if container.gpus is not None:
         argv.append("--nv")
     for mount in container.mounts:
-        argv += ["--bind", os.path.expanduser(mount)]
+        argv += ["--bind", mounted(mount, inherited)]
     return (*argv, *container.options, launch.image_file, *_with_port(launch.argv, port))
 
 
@@ -128,6 +128,16 @@ def apptainer_environment(
     }
     inside = {"PYTHONNOUSERSITE": "1"} | given | visible_environment(visible_devices) | launch.environment
     return outside | {_INTO_APPTAINER + name: value for name, value in inside.items()}
+
+
+def mounted(mount: str, inherited: Mapping[str, str]) -> str:
+    """A mount with its source as a folder of this machine."""
+    return os.path.expanduser(mount.replace(HUB_CACHE, hub_cache(inherited)))
+
+
+def hub_cache(environment: Mapping[str, str]) -> str:
+    """Where the caller keeps what comes from the hub."""
+    return environment.get("HF_HOME") or DEFAULT_HUB_CACHE
 
 
 _GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from scripts.lib import guard, launchers
-from scripts.lib.launch import Launch
+from scripts.lib import guard, launchers, progress
+from scripts.lib.launch import HUB_CACHE, Launch
 from scripts.lib.probe import free_port
 
 _FORCED_S = 10.0
@@ -41,6 +41,8 @@ class ServerProcess:
         Raises OSError when the guard cannot be started; a missing engine command ends up in the log with status 127.
         """
         port = free_port()
+        if launch.container and any(HUB_CACHE in mount for mount in launch.container.mounts):
+            _make_hub_cache()
         cidfile = scratch / f"{log.stem}.cid"
         cidfile.unlink(missing_ok=True)
         command = launchers.command(launch, port, os.environ, str(cidfile), str(root), visible_devices)
@@ -94,6 +96,14 @@ class ServerProcess:
             self._process.stdin.close()
         if self.command.cidfile:
             guard.remove_container(self.command.cidfile)
+
+
+def _make_hub_cache() -> None:
+    """apptainer refuses to mount a folder that is not there, docker makes it root's."""
+    try:
+        os.makedirs(os.path.expanduser(launchers.hub_cache(os.environ)), exist_ok=True)
+    except OSError as error:
+        progress.say(f"HF_HOME cannot be made: {error}")
 
 
 def leave_nothing() -> None:

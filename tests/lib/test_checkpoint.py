@@ -31,13 +31,23 @@ def test_a_config_that_is_none_says_nothing(tmp_path: Path, text: str) -> None:
     assert packaged_speculator({"target": str(write(tmp_path / "x", text)), "revision": None}, {}) == {}
 
 
-def test_a_hub_name_is_looked_up_in_the_cache(tmp_path: Path) -> None:
+def test_a_hub_name_is_looked_up_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "empty"))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     hub = tmp_path / "hub"
     write(hub / "models--org--name" / "snapshots" / "0a1b", json.dumps(PACKED))
     refs = hub / "models--org--name" / "refs"
     refs.mkdir()
     (refs / "main").write_text("0a1b")
     assert packaged_speculator({"target": "org/name", "revision": None}, {"HF_HOME": str(tmp_path)}) == KEPT
+    assert (
+        packaged_speculator({"target": "org/name", "revision": None}, {"HF_HOME": "/in/the/container"}) == {}
+    )
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    assert (
+        packaged_speculator({"target": "org/name", "revision": None}, {"HF_HOME": "/in/the/container"})
+        == KEPT
+    )
     assert packaged_speculator({"target": "org/name", "revision": "0a1b"}, {"HF_HUB_CACHE": str(hub)}) == KEPT
     assert packaged_speculator({"target": "org/name", "revision": "ffff"}, {"HF_HUB_CACHE": str(hub)}) == {}
     assert packaged_speculator({"target": "org/other", "revision": None}, {"HF_HUB_CACHE": str(hub)}) == {}

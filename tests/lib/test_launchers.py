@@ -87,6 +87,17 @@ def test_working_offline_is_told_to_a_container():
     assert "HF_HUB_OFFLINE" not in command(docker(), 1, {}, "/s/cid", "/repo").argv
 
 
+@pytest.mark.parametrize(
+    ("shell", "folder"),
+    [({"HF_HOME": "/shared/hf"}, "/shared/hf"), ({}, f"{os.path.expanduser('~')}/.cache/huggingface")],
+)
+def test_containers_have_the_cache_that_the_shell_names(shell, folder):
+    argv = command(docker(mounts=("{hf_home}:/hf:ro",)), 1, shell, "/s/cid", "/repo").argv
+    assert argv[argv.index("--volume") + 1] == f"{folder}:/hf:ro"
+    argv = command(apptainer(mounts=("{hf_home}:/hf",)), 1, shell, "", "/repo").argv
+    assert argv[argv.index("--bind") + 1] == f"{folder}:/hf"
+
+
 def apptainer(**changes):
     container = Container(**{"image": "docker://vllm/vllm-openai:v0.27.1", "gpus": "all"} | changes)
     return Launch(

@@ -56,6 +56,10 @@ def test_shipped_names_are_those_the_users_were_promised():
             {"launcher": "docker", "container": CONTAINER | {"mounts": ["nowhere"]}},
             "container.mounts[0]: 'nowhere'",
         ),
+        (
+            {"launcher": "docker", "container": CONTAINER | {"mounts": ["{hf_hom}:/cache"]}},
+            "container.mounts[0]: '{hf_hom}:/cache'",
+        ),
         ({"launcher": "docker", "container": {}}, "container: the key 'image' is missing"),
         (
             {"base_url": "localhost:8000"},

@@ -49,6 +49,7 @@ def docker(project, monkeypatch):
     (folder / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("HF_TOKEN", "hf_not_to_be_seen")
+    monkeypatch.setenv("HF_HOME", str(project.folder / "hub"))
     project.engine(
         launcher="docker",
         command=["vllm", "serve", "{model}"],
@@ -57,7 +58,7 @@ def docker(project, monkeypatch):
             "gpus": "all",
             "ipc": "host",
             "network": "host",
-            "mounts": ["/tmp:/cache"],
+            "mounts": ["{hf_home}:/cache"],
         },
         environment_names=["FAKE_SERVER_FILE", "HF_TOKEN"],
     )
@@ -72,10 +73,11 @@ def test_docker_argv_digest_and_removal(project, docker):
     cidfile, port = run[run.index("--cidfile") + 1], run[-1]
     assert run == [
         "run", "--rm", "--cidfile", cidfile, "--gpus", "all", "--ipc", "host", "--network", "host",
-        "--volume", "/tmp:/cache", "--env", "VLLM_LOG_STATS_INTERVAL=0.2", "--env", "FAKE_SERVER_FILE", "--env", "HF_TOKEN",
+        "--volume", f"{project.folder}/hub:/cache", "--env", "VLLM_LOG_STATS_INTERVAL=0.2", "--env", "FAKE_SERVER_FILE", "--env", "HF_TOKEN",
         "--entrypoint", "vllm", "example/vllm:v1", "serve", "toy", "--max-model-len", "1024",
         "--speculative-config", '{"method":"mtp","num_speculative_tokens":3}', "--host", "127.0.0.1", "--port", port,
     ]  # fmt: skip
+    assert (project.folder / "hub").is_dir(), "docker would make it root's"
     assert ["rm", "--force", "--volumes", "c0ffee"] in calls
     manifest = json.loads((project.evidence("mtp", 3, 1) / "manifest.json").read_text())
     assert manifest["server"]["image_id"] == "sha256:1234"
@@ -128,10 +130,11 @@ def apptainer(project, monkeypatch):
     (folder / "apptainer").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("HF_TOKEN", "hf_not_to_be_seen")
+    monkeypatch.setenv("HF_HOME", str(project.folder / "hub"))
     project.engine(
         launcher="apptainer",
         command=["vllm", "serve", "{model}"],
-        container={"image": "docker://example/vllm:v1", "gpus": "all", "mounts": ["/tmp:/cache"]},
+        container={"image": "docker://example/vllm:v1", "gpus": "all", "mounts": ["{hf_home}:/cache"]},
         environment_names=["FAKE_SERVER_FILE", "HF_TOKEN"],
     )
     project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[1])
@@ -146,11 +149,12 @@ def test_apptainer_pulls_once_runs_and_leaves_nothing(project, apptainer):
     assert [call[0] for call in calls] == ["pull", "exec", "exec"]
     run = calls[1]
     assert run == [
-        "exec", "--cleanenv", "--writable-tmpfs", "--nv", "--bind", "/tmp:/cache", "resources/images/fake/image.sif",
+        "exec", "--cleanenv", "--writable-tmpfs", "--nv", "--bind", f"{project.folder}/hub:/cache", "resources/images/fake/image.sif",
         "vllm", "serve", "toy", "--max-model-len", "1024",
         "--speculative-config", '{"method":"mtp","num_speculative_tokens":3}', "--host", "127.0.0.1", "--port", run[-1],
     ]  # fmt: skip
     assert project.cells()["status"].to_list() == ["measured"] * 2
+    assert (project.folder / "hub").is_dir(), "apptainer does not mount what is not there"
     assert project.cell("mtp", 1)["image_digest"].startswith("sha256:")
     for path in project.folder.rglob("*"):
         if path.is_file():

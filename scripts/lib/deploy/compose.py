@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from scripts.lib.cell import Server
-from scripts.lib.launch import PORT, Container, Launch
+from scripts.lib.launch import DEFAULT_HUB_CACHE, HUB_CACHE, PORT, Container, Launch
 
 FIRST_PORT = 8000
 _RESOURCES, _WORKDIR = "resources/", "/work"
@@ -99,7 +99,8 @@ def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, A
         launch.environment_names
     )  # by name: compose takes the value from the caller's shell
     if container.mounts:
-        service["volumes"] = list(container.mounts)
+        home = f"${{HF_HOME:-{DEFAULT_HUB_CACHE}}}"
+        service["volumes"] = [mount.replace(HUB_CACHE, home) for mount in container.mounts]
     if container.ipc:
         service["ipc"] = container.ipc
     if container.shm_size:
