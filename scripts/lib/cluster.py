@@ -48,6 +48,11 @@ def request(hardware: Hardware, gpus: int) -> dict[str, str | int]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
+def counts_gpus(hardware: Hardware) -> bool:
+    """Whether its file says how GPUs are asked for, be it that nobody counts them (gres: null)."""
+    return "gres" in hardware.slurm
+
+
 def resources(of: Callable[[Any], Mapping[str, str | int]]) -> dict[str, Callable[[Any], str | int | None]]:
     """Functions of the wildcards for a rule's `resources:`, one per name; `of(wildcards)` is the job's request."""
 

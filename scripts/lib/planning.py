@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
+from scripts.lib import cluster
 from scripts.lib.cell import TRY, Boot, Cell, Server
 from scripts.lib.config import ConfigError
 from scripts.lib.measuring_spec import MeasureSpec
@@ -186,6 +187,14 @@ class Plan:
         boots = sorted({cell.boot for cell in self.asked}, key=lambda boot: boot.path)
         asked = {(boot.server.hardware, *(request := self.request(boot)).items()): request for boot in boots}
         return [(hardware, request) for (hardware, *_), request in asked.items()]
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Hardware of this run whose servers need GPUs that its file does not say how to ask for; cluster.counts_gpus."""
+        names = sorted({cell.server.hardware for cell in self.asked if self.request(cell.boot)["gpu"]})
+        return [
+            name for name in names if not cluster.counts_gpus(self.sweep.part("hardware", name, "hardware"))
+        ]
 
     def request(self, boot: Boot) -> dict[str, str | int]:
         """Resources of a boot's job (cluster.py), its time limit in minutes included."""

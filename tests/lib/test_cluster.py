@@ -8,6 +8,7 @@ import yaml
 from scripts.lib import cluster
 from scripts.lib.config import ConfigError
 from scripts.lib.parts import load_hardware
+from scripts.lib.planning import Plan
 from tests.planning import hardware, sweep
 
 FULL = {
@@ -69,6 +70,22 @@ def written(folder, slurm):
     (folder / "hardware").mkdir()
     (folder / "hardware/box.yaml").write_text(yaml.safe_dump({"description": "x", "slurm": slurm}))
     return load_hardware("box", [folder])
+
+
+@pytest.mark.parametrize(
+    ("slurm", "uncounted"),
+    [({"partition": "box"}, ["box"]), ({"gres": None}, []), ({"gres": "gpu"}, [])],
+    ids=["forgotten", "nobody counts", "counted"],
+)
+def test_gpus_that_a_job_would_not_ask_for_are_known(tmp_path, slurm, uncounted):
+    (tmp_path / "hardware").mkdir()
+    (tmp_path / "hardware/box.yaml").write_text(yaml.safe_dump({"description": "x", "slurm": slurm}))
+    gpus = sweep(tmp_path, hardware=["box"], engine=["vllm-process"], model=["nemotron-3.5-lightning-nvfp4"])
+    for made, names in ((gpus, uncounted), (sweep(hardware=["cpu"]), [])):
+        plan = Plan(made, "results/cells")
+        for cell in made.cells:
+            plan.needs_server(cell)
+        assert plan.uncounted == names
 
 
 def test_two_kinds_of_hardware_in_one_sweep_go_to_their_own_partitions():

@@ -60,6 +60,21 @@ def test_a_partition_that_is_not_there_ends_the_run_before_anything_starts(proje
     assert not project.jobs
 
 
+def test_what_could_never_start_ends_the_run_before_anything_is_sent(project):
+    project.save(hardware=["h100"], **TWO_SERVERS_EACH)
+    project.cluster.command("scontrol", "update", "PartitionName=h100", "MaxTime=30")
+    output = project.run(status=1)
+    project.cluster.command("scontrol", "update", "PartitionName=h100", "MaxTime=INFINITE")
+    assert "Slurm on h100: partition h100 runs jobs for 30 minutes at most" in output
+    project.save(overrides=[{"when": {"hardware": "h100"}, "flags": {"tensor-parallel-size": 2}}])
+    output = project.run(status=1)
+    assert "Requested node configuration is not available" in output
+    assert "lower the server's parallel sizes" in output
+    project.write("config/hardware/h100.yaml", {"description": "no gres", "slurm": {"partition": "h100"}})
+    assert "config/hardware/h100.yaml: slurm.gres is missing" in project.run(status=1)
+    assert not project.jobs
+
+
 def test_jobs_of_a_killed_run_are_not_joined_by_others(project):
     sleep = ["--comment=rule_group", f"--chdir={project.folder}", "--partition=h100", "--wrap=sleep 60"]
     job = project.cluster.command("sbatch", "--parsable", *sleep).strip()

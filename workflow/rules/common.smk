@@ -88,7 +88,13 @@ onstart:
         )
         write_specs(PLAN, Path(CELLS), Path(RESULTS, "servers"))
         if PLAN.asked and workflow.executor_plugin.name == "slurm":
-            slurm.accompany(PLAN.requests, workflow.executor_settings.logdir, logger)
+            slurm.accompany(
+                PLAN.requests,
+                PLAN.uncounted,
+                workflow.executor_settings.logdir,
+                logger,
+                lambda rule: workflow.is_local(workflow.get_rule(rule)),
+            )
     except slurm.Refused as refused:
         raise WorkflowError(str(refused)) from None
     except run_lock.Busy as busy:

@@ -50,6 +50,8 @@ rule summarize:
         summary=f"{RESULTS}/summary.txt",
     log:
         f"{RESULTS}/logs/rules/summarize.log",
+    # It fails where cells have failed: another try would say the same again.
+    retries: 0
     conda:
         WORKFLOW_ENV
     params:
