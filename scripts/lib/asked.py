@@ -70,6 +70,13 @@ def asked_of(cell: Cell, manifest: Mapping[str, Any]) -> Asked:
     )
 
 
+def checkpoints(argv: Sequence[str]) -> tuple[str, ...]:
+    """Names or paths of the target and of the drafter, where the command line names them."""
+    flags = parse_flags(argv)
+    named = (_model(argv, flags), _speculative(flags).get("model"))
+    return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+
+
 def parse_flags(argv: Sequence[str]) -> dict[str, str | bool]:
     """Flags of a command line by name, dashes inside names; `--no-x` is x False, several values are joined by
     blanks, the last of two equal flags counts."""

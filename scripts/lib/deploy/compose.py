@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from scripts.lib.asked import checkpoints
 from scripts.lib.cell import Server
 from scripts.lib.launch import DEFAULT_HUB_CACHE, HUB_CACHE, PORT, Container, Launch
 
 FIRST_PORT = 8000
 _RESOURCES, _WORKDIR = "resources/", "/work"
+_OWN = f"../../{_RESOURCES}:{_WORKDIR}/{_RESOURCES}:ro"
+"""Compose counts paths of the host from the folder of its file."""
+_SNAPSHOT = re.compile(r"(.*/models--[^/]+)/snapshots/")
 _DOCKER = "docker://"
 """What apptainer puts before the name of an image of docker's."""
 _HEADER = """# Servers as they were measured, one service each, reachable on this machine only (127.0.0.1).
@@ -70,14 +75,21 @@ def compose_file(deployed: Sequence[Deployed], image: str | None) -> tuple[str, 
 
 
 def _container_for(image: str | None, launch: Launch) -> Container | None:
-    """For a command of the host: with the GPUs it had, and with what the workflow keeps under resources/, at the same
-    relative path. Compose counts paths of the host from the folder of its file."""
+    """For a command of the host: with the GPUs it had, with what the workflow keeps under resources/, at the same relative
+    path, and with target and drafter where they are absolute paths."""
     if image is None:
         return None
     on_gpus = launch.device.gpus > 0
     own = any(_RESOURCES in part for part in launch.argv[1:])
-    mounts = (f"../../{_RESOURCES}:{_WORKDIR}/{_RESOURCES}:ro",) if own else ()
+    local = [_whole(path) for path in checkpoints(launch.argv) if path.startswith("/")]
+    mounts = (*((_OWN,) if own else ()), *(f"{path}:{path}:ro" for path in dict.fromkeys(local)))
     return Container(image, "all" if on_gpus else None, "host" if on_gpus else None, mounts=mounts)
+
+
+def _whole(path: str) -> str:
+    """The folder that has everything of a checkpoint: files of a snapshot in the hub's cache are links to blobs beside it."""
+    found = _SNAPSHOT.match(path)
+    return found[1] if found else path
 
 
 def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, Any]:
@@ -90,7 +102,7 @@ def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, A
         "entrypoint": command[:1],
         "command": command[1:],
     }
-    if launch.container is None and container.mounts:
+    if _OWN in container.mounts:
         service["working_dir"] = _WORKDIR
     service["environment"] = [
         _literal(f"{name}={value}") for name, value in sorted(launch.environment.items())
@@ -100,7 +112,7 @@ def _service(one: Deployed, launch: Launch, container: Container) -> dict[str, A
     )  # by name: compose takes the value from the caller's shell
     if container.mounts:
         home = f"${{HF_HOME:-{DEFAULT_HUB_CACHE}}}"
-        service["volumes"] = [mount.replace(HUB_CACHE, home) for mount in container.mounts]
+        service["volumes"] = [_literal(mount).replace(HUB_CACHE, home) for mount in container.mounts]
     if container.ipc:
         service["ipc"] = container.ipc
     if container.shm_size:

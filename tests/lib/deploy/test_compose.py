@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 
 from scripts.lib.cell import Server
@@ -120,6 +121,30 @@ def test_a_command_of_the_host_keeps_its_gpus_in_an_image() -> None:
     assert gpus["count"] == "all"
     assert service["ipc"] == "host"
     assert "volumes" not in service
+
+
+@pytest.mark.parametrize(
+    ("model", "drafter", "volumes"),
+    [
+        ("/models/m", "/models/heads/d", ["/models/m:/models/m:ro", "/models/heads/d:/models/heads/d:ro"]),
+        ("/models/m", "/models/m", ["/models/m:/models/m:ro"]),
+        ("/models/$m", "org/d", ["/models/$$m:/models/$$m:ro"]),
+        # Files of a snapshot in the hub's cache are links to blobs beside it.
+        ("/c/hub/models--a--b/snapshots/1f", "org/d", ["/c/hub/models--a--b:/c/hub/models--a--b:ro"]),
+        ("resources/m", "/d", ["../../resources/:/work/resources/:ro", "/d:/d:ro"]),
+    ],
+)
+def test_models_of_the_host_are_where_the_command_says_in_an_image_too(model, drafter, volumes) -> None:
+    speculative = json.dumps({"method": "draft_model", "model": drafter, "num_speculative_tokens": 3})
+    listen = ("--host", "127.0.0.1", "--port", "{port}")
+    vllm = ("python", "-m", "api_server", "--model", model, "--speculative-config", speculative, *listen)
+    sglang = ("--model-path", model, "--speculative-algorithm", "STANDALONE")
+    sglang = ("launch", *sglang, "--speculative-draft-model-path", drafter, *listen)
+    for launch in (Launch("vllm", "process", vllm), Launch("sglang", "process", sglang)):
+        text, _ = compose_file([Deployed("one", SPARK, 8000, 1, None, launch)], "image")
+        service = yaml.safe_load(text)["services"]["one"]
+        assert service["volumes"] == volumes
+        assert ("working_dir" in service) == (model == "resources/m")
 
 
 def test_a_dollar_sign_is_no_variable_of_compose() -> None:
