@@ -23,5 +23,6 @@ CHECKS = (
     conditions.client_lag,
     conditions.foreign_load,
     conditions.cold_compile_cache,
+    conditions.unequal_requests,
     conditions.unfair_settings,
 )

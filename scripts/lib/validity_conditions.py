@@ -101,6 +101,16 @@ def cold_compile_cache(case: Case) -> str | None:
     return f"the server compiled its kernels in this start{than}: forget the cell and run again"
 
 
+@check(UNFAIR, "it was measured with another number of requests than the baseline")
+def unequal_requests(case: Case) -> str | None:
+    """Rows of other results folders: the prompts are mixed otherwise, and filling and draining the batch weighs otherwise. Nothing
+    is known of other tools, whose rows have no key: one that measures by time asks more of what is faster."""
+    row, baseline = case.row, case.baseline
+    if baseline is None or None in (row["key"], baseline["key"]) or row["requests"] == baseline["requests"]:
+        return None
+    return f"{row['requests']} requests were sent ({BASELINE}: {baseline['requests']})"
+
+
 @check(UNFAIR, "its server resolved one of fair_settings otherwise than the baseline's")
 def unfair_settings(case: Case) -> str | None:
     if case.settings is None or case.row["method"] == BASELINE:

@@ -136,6 +136,22 @@ def test_without_a_baseline_nothing_is_too_fast() -> None:
 
 
 @pytest.mark.parametrize(
+    ("own", "other", "fires"),
+    [
+        ({"requests": 20, "key": "a"}, {"requests": 40, "key": "b"}, True),
+        ({"requests": 40, "key": "a"}, {"requests": 40, "key": "b"}, False),
+        # Other tools may measure by time, and then what is faster answers more.
+        ({"requests": 20}, {"requests": 40, "key": "b"}, False),
+        ({"requests": 20, "key": "a"}, {"requests": 40}, False),
+    ],
+)
+def test_another_number_of_requests_than_the_baselines(own: dict, other: dict, fires: bool) -> None:
+    verdict, found = judge(mtp(**own), measured(cell(), 12.0, **other), None, default_limits())
+    words = ["unequal_requests: 20 requests were sent (none: 40)"]
+    assert (verdict, found) == (("UNFAIR", words) if fires else ("VALID", []))
+
+
+@pytest.mark.parametrize(
     ("own", "other", "wanted", "fires"),
     [
         ("cold", "warm", "same", True),

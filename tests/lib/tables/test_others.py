@@ -6,6 +6,8 @@ import pytest
 from scripts.lib.cell import AXES, Cell, Server
 from scripts.lib.tables.cells import RECORDS_SCHEMA, judged, records_table
 from scripts.lib.tables.others import with_others
+from scripts.lib.tables.points import points_table
+from scripts.lib.tables.throughput import throughput_table, throughput_text
 from scripts.lib.validity import default_limits
 from tests.record_factory import measured
 
@@ -64,6 +66,21 @@ def test_f29_a_scenario_of_the_same_name_with_other_prompts_is_another_experimen
     assert mtp["notes"][1] == (
         "scenario code has other contents there than here, so it is another one: code-bbbbbbbb"
     )
+
+
+def test_what_was_measured_there_with_another_number_of_requests_is_unfair_here(tmp_path):
+    own = records_table([measured(cell("spark"), 20.0, requests=20, key="a")])
+    theirs = [measured(cell("spark", "mtp", 3), 30.0, requests=40, key="b")]
+    theirs += [measured(cell("spark", "eagle", 3), 30.0, requests=20, key="c")]
+    both = with_others(own, [saved(tmp_path, records_table(theirs), "old")])
+    cells = judged(both, default_limits())
+    assert dict(cells.select("method", "validity").iter_rows()) == {
+        "none": "VALID",
+        "mtp": "UNFAIR",
+        "eagle": "VALID",
+    }
+    text = "\n".join(throughput_text(throughput_table(points_table(cells))))
+    assert "30.0 (1.50x) !" in text
 
 
 def test_a_table_of_an_earlier_version_lacks_columns(tmp_path):
