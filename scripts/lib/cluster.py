@@ -1,7 +1,8 @@
 """What a batch scheduler is asked for: one job per boot (its server and its cells), one per build.
 
 Planning only. The names are Snakemake resources, as the executor plugins for Slurm and Kubernetes read them; an absent one is not
-passed on. Local runs ignore all of them but `device`, which no scheduler sees (workflow/rules/common.smk).
+passed on. Local runs ignore them; what they count is `device`, GPUs of this machine, which no scheduler sees
+(workflow/rules/common.smk).
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ REQUESTS = (
 """Names of the resources that a job may ask for; `runtime`, in minutes, is no matter of hardware and not given by `request`."""
 
 BUILD_MINUTES = 120
+
+WHOLE_MACHINE = 10**6
+"""Of the resource `device`: Snakemake cuts it to what --resources allows, so no server of the sweep runs beside the job."""
 
 
 def request(hardware: Hardware, gpus: int) -> dict[str, str | int]:

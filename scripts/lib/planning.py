@@ -14,6 +14,7 @@ from pathlib import Path
 
 from scripts.lib import cluster
 from scripts.lib.cell import TRY, Boot, Cell, Server
+from scripts.lib.cluster import WHOLE_MACHINE
 from scripts.lib.config import ConfigError
 from scripts.lib.measuring_spec import MeasureSpec
 from scripts.lib.pointer import Pointer
@@ -199,6 +200,10 @@ class Plan:
     def request(self, boot: Boot) -> dict[str, str | int]:
         """Resources of a boot's job (cluster.py), its time limit in minutes included."""
         return self.sweep.request(boot.server) | {"runtime": self.runtime_minutes(boot)}
+
+    def devices(self, boot: Boot) -> int:
+        """How many of this machine's GPUs the boot's server takes. One on the CPU shares the machine with no other."""
+        return self.sweep.launch(boot.server).device.gpus or WHOLE_MACHINE
 
     def runtime_minutes(self, boot: Boot) -> int:
         """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""

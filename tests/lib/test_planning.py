@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.lib.cluster import WHOLE_MACHINE
 from scripts.lib.planning import Plan
 from scripts.lib.pointer import Pointer
 from scripts.lib.receipts import fingerprint, note_receipts
@@ -135,3 +136,10 @@ def test_jobs_are_told_by_files(plan, tmp_path):
     (launch,) = (tmp_path / "servers").rglob("launch.json")
     assert launch.parent == tmp_path / "servers" / second.boot.path
     assert json.loads(launch.read_text())["argv"] == list(plan.sweep.launch(second.server).argv)
+
+
+def test_a_server_counts_its_gpus_and_one_on_the_cpu_the_machine(tmp_path):
+    two = {"when": {"method": "none"}, "flags": {"tensor-parallel-size": 2}}
+    many = sweep(hardware=["h100"], engine=["vllm-process"], overrides=[two], store=str(tmp_path))
+    for made, devices in ((many, 2), (sweep(store=str(tmp_path)), WHOLE_MACHINE)):
+        assert Plan(made, str(tmp_path)).devices(made.boots[0]) == devices

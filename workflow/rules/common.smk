@@ -17,7 +17,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 )
 
-from scripts.lib import chatter, cluster, interrupts, progress, run_lock, slurm
+from scripts.lib import chatter, cluster, interrupts, progress, run_lock, slurm, workers
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, TRY, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
@@ -69,7 +69,7 @@ wildcard_constraints:
     **WILDCARDS,
 
 
-# One server at a time per machine where jobs run locally; a cluster's scheduler counts its GPUs itself.
+# GPUs of this machine that servers use at once, where jobs run locally; a cluster's scheduler counts its GPUs itself.
 resource_scopes:
     device="local",
 
@@ -81,6 +81,7 @@ LIBRARY = source_digest(ROOT / "scripts")
 
 onstart:
     interrupts.forward_to_jobs()
+    workers.make_room(workflow.scheduler, len(PLAN.asked) + 2 * len({cell.boot for cell in PLAN.asked}))
     try:
         run_lock.hold(Path(RESULTS, ".run.lock"))
         progress.begin(

@@ -57,7 +57,7 @@ rule build_engine_extra:
         WORKFLOW_ENV
     resources:
         **cluster.resources(lambda wildcards: SWEEP.build_request(ENGINE_EXTRA.format_map(wildcards))),
-        device=1,  # fitting beside a measurement would slow it
+        device=cluster.WHOLE_MACHINE,  # fitting beside a measurement would slow it
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
@@ -96,7 +96,7 @@ rule build_model:
         WORKFLOW_ENV
     resources:
         **cluster.resources(lambda wildcards: SWEEP.build_request(MODEL.format_map(wildcards))),
-        device=1,  # fitting beside a measurement would slow it
+        device=cluster.WHOLE_MACHINE,  # fitting beside a measurement would slow it
     params:
         engine=lambda wildcards, input: Path(input.engine).parent,
         models=lambda wildcards, output: Path(output.ready).parent.parent,

@@ -14,7 +14,7 @@ rule serve:
     threads: 1
     resources:
         **cluster.resources(lambda wildcards: PLAN.request(Boot.from_axes(wildcards))),
-        device=1,
+        device=lambda wildcards: PLAN.devices(Boot.from_axes(wildcards)),
     params:
         launch=f"{RESULTS}/servers/{BOOT_PATTERN}/{LAUNCH}",  # written when the run starts (specs.py)
         label=lambda wildcards: Server.from_axes(wildcards).label,

@@ -1,0 +1,74 @@
+"""One sweep on a machine with two GPUs: two servers at once, each alone on its own; one that needs both has both."""
+
+import json
+import sys
+from itertools import combinations
+
+import pytest
+
+from tests.workflow.project import FAKE_SERVER
+from tests.workflow.test_device import cards  # noqa: F401 - a fixture
+
+AT_ONCE = ("--cores", "2", "--resources", "device=2")
+NONE, MTP, BOTH = (
+    {"name": "none"},
+    {"name": "mtp", "k": [3]},
+    {"name": "none-tp2", "method": "none", "flags": {"tensor-parallel-size": 2}},
+)
+
+
+@pytest.fixture
+def lives(project, cards):  # noqa: F811
+    """Call it after a run: (first second, last second, indices of the GPUs) of every server, in the order of their starts.
+
+    A server says so itself in a file: when it starts and, as long as it lives, every tenth of a second."""
+    cards("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3")
+    project.engine(
+        command=[sys.executable, "-S", "-E", str(project.folder / "engine.py"), "serve", "{model}"]
+    )
+    (project.folder / "engine.py").write_text(f"""
+import os, runpy, sys, threading, time
+def live():
+    with open(f"{project.folder}/life-{{os.getpid()}}", "w") as file:
+        while True:
+            print(time.time(), os.environ.get("CUDA_VISIBLE_DEVICES", "0,1"), file=file, flush=True)
+            time.sleep(0.1)
+threading.Thread(target=live, daemon=True).start()
+sys.argv[0] = "{FAKE_SERVER}"
+runpy.run_path("{FAKE_SERVER}", run_name="__main__")
+""")
+
+    def read():
+        signs = [
+            [line.split() for line in path.read_text().splitlines()] for path in project.folder.glob("life-*")
+        ]
+        return sorted((float(all_[0][0]), float(all_[-1][0]), set(all_[0][1].split(","))) for all_ in signs)
+
+    return read
+
+
+def overlap(one, other):
+    return min(one[1], other[1]) - max(one[0], other[0])
+
+
+def test_servers_share_a_machine_and_never_a_gpu(project, lives):
+    project.truth["startup_s"] = 2.0
+    # More cells than Snakemake has threads for: those that wait must not keep the others from their server.
+    project.save(method=[NONE, BOTH, MTP], concurrency=[1, 2, 3, 4])
+    console = project.run(*AT_ONCE)
+    servers = lives()
+    assert sorted(len(gpus) for _, _, gpus in servers) == [1, 1, 2]
+    assert overlap(servers[0], servers[1]) > 2.0
+    for one, other in combinations(servers, 2):
+        assert overlap(one, other) < 0 or not one[2] & other[2], "two servers on one GPU"
+    assert project.cells()["status"].to_list() == ["measured"] * 12
+    assert "waiting for the device" not in console
+    measured = [label.split(" len1024 c") for label in project.measured]
+    for server in ("none", "none-tp2 k0", "mtp k3"):
+        assert [c for name, c in measured if name == server] == list("1234"), (
+            "in order, since all had a thread"
+        )
+    for row in project.cells().iter_rows(named=True):
+        manifest = json.loads((project.folder / row["evidence"] / "manifest.json").read_text())
+        uuids = [gpu["uuid"] for gpu in manifest["server"]["gpus"]]
+        assert uuids == (["GPU-00", "GPU-11"] if row["method"] == "none-tp2" else uuids[:1])
