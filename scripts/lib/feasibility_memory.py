@@ -23,6 +23,10 @@ def memory_share(resolved: Resolved) -> float | None:
 def memory_utilization(resolved: Resolved) -> Verdict | None:
     hardware, asked = resolved.hardware, memory_share(resolved)
     limit, flag = hardware.max_gpu_memory_utilization, SHARE_FLAGS[resolved.engine.kind]
+    if asked is None and hardware.unified_memory:
+        most = "" if limit is None else f", {limit:g} at most"
+        words = f"{flag} is not given, and what the server takes by itself of the memory that CPU and GPU share is not known; give it"
+        return Verdict("infeasible", words + most)
     if limit is None or asked is None or asked <= limit:
         return None
     origin = "" if flag in resolved.flags else " (the engine's default, as the flag is not given)"
