@@ -14,8 +14,8 @@ from pathlib import Path
 
 from scripts.lib import cluster
 from scripts.lib.cell import TRY, Boot, Cell, Server
-from scripts.lib.cluster import WHOLE_MACHINE
 from scripts.lib.config import ConfigError
+from scripts.lib.launch import DeviceRequest
 from scripts.lib.measuring_spec import MeasureSpec
 from scripts.lib.pointer import Pointer
 from scripts.lib.receipts import read_receipts
@@ -190,6 +190,13 @@ class Plan:
         return [(hardware, request) for (hardware, *_), request in asked.items()]
 
     @property
+    def device_requests(self) -> dict[str, DeviceRequest]:
+        """What the servers that this run starts need of their machine, by label."""
+        servers = sorted({cell.server for cell in self.asked}, key=lambda server: server.label)
+        launches = {server.label: self.sweep.launch(server) for server in servers}
+        return {label: launch.device for label, launch in launches.items() if launch.launcher != "external"}
+
+    @property
     def uncounted(self) -> list[str]:
         """Hardware of this run whose servers need GPUs that its file does not say how to ask for; cluster.counts_gpus."""
         names = sorted({cell.server.hardware for cell in self.asked if self.request(cell.boot)["gpu"]})
@@ -203,7 +210,7 @@ class Plan:
 
     def devices(self, boot: Boot) -> int:
         """How many of this machine's GPUs the boot's server takes. One on the CPU shares the machine with no other."""
-        return self.sweep.launch(boot.server).device.gpus or WHOLE_MACHINE
+        return self.sweep.launch(boot.server).device.gpus or cluster.WHOLE_MACHINE
 
     def runtime_minutes(self, boot: Boot) -> int:
         """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""

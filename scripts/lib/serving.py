@@ -111,7 +111,8 @@ class Supervisor:
             self._fail(failure)
             while True:  # until the run ends this job; its cells have read why
                 time.sleep(_POLL_S)
-        with device.claim(self.launch.device, usable, self._waiting) as self.claim:
+        fit = admission.fitting(self.launch.device, usable)
+        with device.claim(self.launch.device, fit, self._waiting) as self.claim:
             self._boot_until_stopped()
 
     def _forget_earlier_boots(self) -> None:

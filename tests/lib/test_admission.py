@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from scripts.lib.admission import is_named, of_devices, of_memory
+from scripts.lib.admission import ahead, fitting, is_named, of_devices, of_memory
 from scripts.lib.gpus import Gpu
 from scripts.lib.launch import DeviceRequest
 
@@ -32,6 +34,38 @@ def test_more_ranks_than_devices():
     assert failure.failure_class == "infeasible"
     assert "make 2 GPUs, and 1 may be used" in failure.cause
     assert of_devices(DeviceRequest("h200", 1, "H200"), [H200, H200]) is None
+
+
+def test_a_small_device_for_the_screen_is_not_in_the_way():
+    screen = Gpu("1", "GPU-bb", "NVIDIA T400 4GB", 5)
+    request = DeviceRequest("h200", 1, "H200")
+    assert of_devices(request, [screen, H200]) is None
+    assert fitting(request, [screen, H200]) == [H200]
+    assert fitting(DeviceRequest("any", 1), [screen, H200]) == [screen, H200]
+    assert (
+        "make 2 GPUs, and 1 may be used" in of_devices(DeviceRequest("h200", 2, "H200"), [screen, H200]).cause
+    )
+
+
+SLICES = [Gpu("", f"MIG-{i}", "NVIDIA H200 MIG 3g.71gb", mark=f"MIG-{i}") for i in "ab"]
+
+
+def test_slices_are_hardware_of_their_own_and_cannot_be_joined():
+    failure = of_devices(DeviceRequest("h200", 1, "H200"), SLICES)
+    assert failure.cause == "hardware h200 is a H200, but this machine has: NVIDIA H200 MIG 3g.71gb"
+    third = DeviceRequest("h200-mig", 1, "MIG 3g.71gb")
+    assert of_devices(third, SLICES) is None
+    assert "one slice (MIG) at most" in of_devices(replace(third, gpus=2), SLICES).cause
+    assert "this machine has: MIG-c" in of_devices(third, [Gpu("", "MIG-c", "", mark="MIG-c")]).cause
+
+
+def test_what_will_not_start_is_told_before_anything_is_built():
+    one, two = DeviceRequest("h200", 1, "H200"), DeviceRequest("h200", 2, "H200")
+    assert ahead({"a": one, "b": two, "c": two, "d": DeviceRequest()}, lambda: [H200]) == [
+        "2 of 4 servers will not start: the server's parallel sizes make 2 GPUs, and 1 may be used here; lower the parallel sizes, or "
+        "look at CUDA_VISIBLE_DEVICES"
+    ]
+    assert ahead({"d": DeviceRequest()}, lambda: pytest.fail("nobody asks for a GPU")) == []
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,20 @@ def test_what_nvidia_smi_lists(smi):
     ]
 
 
+LIST = """
+GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa)
+  MIG 3g.40gb     Device  0: (UUID: MIG-1111)
+GPU 1: NVIDIA H200 (UUID: GPU-bbbb)
+  MIG 1g.18gb     Device  0: (UUID: MIG-2222)
+"""
+
+
+def test_a_slice_has_the_name_that_nvml_gives_it(smi):
+    smi(f"cat <<'END'{LIST}END")
+    named = [gpu.name for gpu in gpus.visible([], {gpus.VISIBLE: "MIG-2222,MIG-1111,MIG-3333"})]
+    assert named == ["NVIDIA H200 MIG 1g.18gb", "NVIDIA H100 80GB HBM3 MIG 3g.40gb", ""]
+
+
 @pytest.mark.parametrize("text", ["exit 9", "echo 'No devices were found'", "exec sleep 0"])
 def test_a_tool_that_lists_none(smi, text):
     smi(text)
@@ -50,6 +64,7 @@ def test_no_tool_at_all(monkeypatch, tmp_path):
         ("", [], []),
         ("-1", [], []),
         ("1,7,0", ["GPU-bbbb"], ["1"]),
+        ("1,GPU-bbbb,0", ["GPU-bbbb"], ["1"]),
         ("MIG-1234", ["MIG-1234"], ["MIG-1234"]),
     ],
 )

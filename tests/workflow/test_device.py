@@ -52,6 +52,18 @@ def test_a_server_sees_as_many_gpus_as_it_has_ranks(project, cards):
     project.save(overrides=[{"when": {"method": "none"}, "flags": {"tensor-parallel-size": 4}}])
     project.run(status=1)
     assert "make 4 GPUs, and 2 may be used here" in project.cell("none", 1)["failure_cause"]
+    early, late = (
+        "1 of 1 servers will not start: the server's parallel sizes make 4 GPUs",
+        "FAILED (infeasible)",
+    )
+    assert 0 < project.console.find(early) < project.console.find(late)
+
+
+def test_a_server_takes_the_device_that_is_named_and_leaves_the_other(project, cards):
+    cards("NVIDIA T400 4GB", "NVIDIA H100 80GB HBM3")
+    project.run()
+    assert [gpu["uuid"] for gpu in manifest(project)["server"]["gpus"]] == ["GPU-11"]
+    assert manifest(project)["server"]["environment"]["CUDA_VISIBLE_DEVICES"] == "1"
 
 
 def test_a_share_of_memory_that_the_host_cannot_spare(project, cards):

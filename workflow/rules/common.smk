@@ -17,7 +17,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 )
 
-from scripts.lib import chatter, cluster, interrupts, progress, run_lock, slurm, workers
+from scripts.lib import admission, chatter, cluster, device, interrupts, progress, run_lock, slurm, workers
 from scripts.lib.cell import BOOT_PATTERN, CELL_PATTERN, TRY, WILDCARDS, Boot, Cell, Server
 from scripts.lib.config import ConfigError, load_schema, read_yaml, restore_types
 from scripts.lib.config_errors import explain
@@ -88,6 +88,9 @@ onstart:
             PROGRESS, {cell.boot.path for cell in PLAN.asked}, {cell.path for cell in PLAN.asked}
         )
         write_specs(PLAN, Path(CELLS), Path(RESULTS, "servers"))
+        if workflow.local_exec:
+            for words in admission.ahead(PLAN.device_requests, device.usable_gpus):
+                progress.say(words)
         if PLAN.asked and workflow.executor_plugin.name == "slurm":
             slurm.accompany(
                 PLAN.requests,
