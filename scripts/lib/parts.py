@@ -13,7 +13,7 @@ from scripts.lib import config_errors
 from scripts.lib.config import REPOSITORY, ConfigError, find_file, nearest, read_yaml
 from scripts.lib.launch import Container
 from scripts.lib.methods import METHOD_KINDS
-from scripts.lib.settings import check_settings
+from scripts.lib.settings import check_settings, check_words
 
 Flags = Mapping[str, Any]
 
@@ -206,6 +206,8 @@ def _check_launcher(data: Mapping[str, Any], source: str) -> None:
             raise ConfigError(
                 f"{source}: {key}: the launcher {launcher!r} does not use it; remove one of the two"
             )
+    check_words(data["command"], f"{source}: command")
+    check_words((data["container"] or {}).get("options", ()), f"{source}: container.options")
     if data["base_url"] is not None and _may_hold_a_secret(data["base_url"]):
         raise ConfigError(
             f"{source}: base_url: must be scheme, host, port and path alone, since it is written into evidence and tables; put a "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scripts.lib.config import ConfigError, nearest
@@ -70,6 +70,19 @@ def _check_flag(flag: str, value: Any, place: str) -> None:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{place}: give a mapping of keys, not text, so that levels can be merged")
         check_speculative_config(value, place)
+
+
+def check_words(words: Sequence[str], place: str) -> None:
+    """Refuse a secret in words that are written to plans, logs and evidence: the value of a flag or variable that is called like
+    one. Naming a variable, as in `--env HF_TOKEN`, is no secret. The value is not repeated."""
+    for index, word in enumerate(words):
+        name, equals, value = re.sub("^--?e(nv)?=", "", word).partition("=")
+        takes_next = name.startswith("-") and index + 1 < len(words)
+        if SECRET_NAME.search(name.lstrip("-").replace("-", "_")) and (value if equals else takes_next):
+            raise ConfigError(
+                f"{place}[{index}]: looks like a secret; export it in your shell as the variable that the engine reads, and name that "
+                "under `environment_names`"
+            )
 
 
 def _check_engine_kind(when: Mapping[str, Any], place: str) -> None:

@@ -112,6 +112,30 @@ def test_a_wrong_hardware_file_names_file_and_key(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("command", "options", "place"),
+    [
+        (["--api-key", "geheim"], [], "command[3]"),
+        (["--api-key=geheim"], [], "command[3]"),
+        (["env", "HF_TOKEN=geheim"], [], "command[4]"),
+        ([], ["--env", "HF_TOKEN=geheim"], "container.options[1]"),
+        ([], ["--env=HF_TOKEN=geheim"], "container.options[0]"),
+        ([], ["-e=HF_TOKEN=geheim"], "container.options[0]"),
+        ([], ["--env", "HF_TOKEN", "--env=HF_TOKEN", "--env", "TOKENIZER=fast", "--pids-limit=9"], None),
+    ],
+)
+def test_a_secret_among_words_is_refused_and_not_repeated(tmp_path, command, options, place):
+    data = ENGINE | {"launcher": "docker", "container": CONTAINER | {"options": options}}
+    folders = write(tmp_path, "engines", data | {"command": [*ENGINE["command"], *command]})
+    if place is None:
+        assert load_engine("some", folders).container.options == tuple(options)
+        return
+    with pytest.raises(ConfigError) as error:
+        load_engine("some", folders)
+    assert f"{place}: looks like a secret" in str(error.value)
+    assert "geheim" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     "url", ["http://me:geheim@host:8000", "https://geheim@host/v1", "http://host/v1?key=geheim"]
 )
 def test_an_address_with_a_secret_is_refused_and_not_repeated(tmp_path, url):
