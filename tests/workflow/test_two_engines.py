@@ -59,6 +59,9 @@ def test_one_table_for_both(both):
     assert drafted["speedup"].null_count() == 0
     # Compared by memory, since the engines size their pools differently.
     assert table["kv_bytes_per_token"].null_count() == 0
+    lines = (both.folder / "results/tables/hardware.md").read_text().splitlines()
+    assert any("sim fake |" in line and "sim fake-sglang |" in line for line in lines), lines
+    assert not any("Not alike" in line for line in lines), "context and slots are equal"
     sglang = json.loads(
         (
             both.folder / "results/cells/sim/fake-sglang/toy/ngram/k3/len1024/short/c1/r1/evidence.json"

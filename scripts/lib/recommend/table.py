@@ -57,6 +57,8 @@ _CAPTION = f"""The best method and number of speculative tokens under each condi
 concurrency 1 and by those of all requests above. In brackets: ratio to `{BASELINE}`. Margin: lead over the next best. No
 clear winner: repeats cannot tell the best ones apart, and the smallest k of them is named. Only valid measurements compete."""
 
+_SIDE_BY_SIDE = "- Machines and engines side by side, and what was not alike: hardware.md"
+
 
 def recommendation_text(table: pl.DataFrame) -> list[str]:
     """The table as lines of markdown, one pipe table per hardware, engine and model."""
@@ -67,7 +69,7 @@ def recommendation_text(table: pl.DataFrame) -> list[str]:
         named = dict(zip(POINT_AXES[:3], block, strict=True))
         lines += ["", markdown.heading(named), "", *_block(list(rows.iter_rows(named=True)))]
         lines += _left_out(list(rows.iter_rows(named=True)))
-    return lines
+    return [*lines, "", _SIDE_BY_SIDE] if table.select(POINT_AXES[2:]).is_duplicated().any() else lines
 
 
 def _block(rows: Sequence[Mapping[str, object]]) -> list[str]:

@@ -48,7 +48,7 @@ FINALS = {
     "kv_requests": Final("KV cache of a request", CELLS, kv_requests_table, kv_requests_text),
     "startup": Final("Start-up time", CELLS, startup_table, startup_text),
     "energy": Final("Energy, power and memory of the GPUs", POINTS, energy_table, energy_text),
-    "hardware": Final("Machines side by side", POINTS, hardware_table, hardware_text),
+    "hardware": Final("Machines and engines side by side", POINTS, hardware_table, hardware_text),
     "beside": Final("Two servers on one device", CELLS, beside_table, beside_text),
     "validity": Final("Validity", CELLS, validity_table, validity_text),
 }

@@ -1,8 +1,8 @@
-"""Machines side by side: the same model, scenario and method on each."""
+"""Machines and engines side by side: the same model, scenario and method on each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
@@ -16,7 +16,7 @@ _BLOCK = ("model", "max_model_len", "scenario", "synthetic")
 _ROW = ("method", "k", "concurrency")
 _CAPTION = f"""Tokens per second of each machine and engine: of one request at c1, of all requests together above. In
 brackets the ratio to its own `{BASELINE}`, which tells what speculation is worth there; the figure before it tells
-which machine is faster."""
+which machine is faster. Machines and engines share a table at one max_model_len; what else was not alike is said below it."""
 
 
 def hardware_table(points: pl.DataFrame) -> pl.DataFrame:
@@ -26,6 +26,7 @@ def hardware_table(points: pl.DataFrame) -> pl.DataFrame:
         *POINT,
         "headline",
         *("speedup", "verdict", "validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
+        *("max_num_seqs", "requests"),
         tps=value,
         measured=pl.col("repeats").list.len(),
     )
@@ -47,6 +48,8 @@ def hardware_text(table: pl.DataFrame) -> list[str]:
     lines = markdown.paragraph(f"{_CAPTION} {repeats_note(compared)}") + marks_note(compared)
     for block, rows in shared:
         lines += ["", markdown.heading(block), "", *_block(rows)]
+        unlike = [f"- Not alike: {words}." for words in _unlike(rows.filter(pl.col("tps").is_not_null()))]
+        lines += ["", *unlike] if unlike else []
     return lines
 
 
@@ -62,6 +65,29 @@ def _block(rows: pl.DataFrame) -> list[str]:
         body.append([*label, *(_figure(found.get(machine)) for machine in machines)])
     headers = ["method", "k", "c", *(f"{hardware} {engine}" for hardware, engine in machines)]
     return markdown.table(headers, body, fixed=3)
+
+
+def _unlike(rows: pl.DataFrame) -> Iterator[str]:
+    """Conditions beside hardware and engine in which the machines differ, in words: those that no axis holds equal."""
+    yield from _differing(rows, "max_num_seqs", "slots (max_num_seqs)")
+    for concurrency in sorted(rows["concurrency"].unique()):
+        at = rows.filter(pl.col("concurrency") == concurrency)
+        yield from _differing(at, "requests", f"requests at c{concurrency}")
+
+
+def _differing(rows: pl.DataFrame, name: str, label: str) -> Iterator[str]:
+    told = {}
+    for (hardware, engine), of in rows.sort("hardware", "engine").group_by(
+        "hardware", "engine", maintain_order=True
+    ):
+        values = sorted(map(_told, of[name].unique()), key=lambda text: (len(text), text))
+        told[f"{hardware} {engine}"] = " or ".join(values)
+    if len(set(told.values())) > 1:
+        yield f"{label} {', '.join(f'{words} ({machine})' for machine, words in told.items())}"
+
+
+def _told(value: object) -> str:
+    return "not told" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _figure(row: Mapping[str, object] | None) -> str:

@@ -38,7 +38,7 @@ POINTS_SCHEMA: dict[str, pl.DataType] = (
     | {"repeats": pl.List(pl.Int64), "headline_tps": pl.List(pl.Float64)}
     | {f"{name}{part}": pl.Float64() for name in SUMMARIZED for part in ("", "_low", "_high", "_spread")}
     | {name: pl.List(pl.Float64) for name in LISTS}
-    | {"acceptance_source": pl.String()}
+    | {"acceptance_source": pl.String(), "max_num_seqs": pl.String()}
     | {f"{_COMPARED}{part}": pl.Float64() for part in ("", "_low", "_high")}
     | {"noise_floor": pl.Float64(), "verdict": pl.String(), "verdict_reason": pl.String()}
 )
@@ -89,6 +89,7 @@ def _described(cells: pl.DataFrame) -> pl.DataFrame:
             repeats=pl.col("repeat").filter(measured),
             headline_tps=pl.col("_headline").filter(measured),
             acceptance_source=_distinct("acceptance_source"),
+            max_num_seqs=_distinct("max_num_seqs"),
         )
         .with_columns(
             headline=pl.when(pl.col("concurrency") == 1)
@@ -99,7 +100,7 @@ def _described(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _distinct(name: str) -> pl.Expr:
-    """The different texts of the repeats that count, joined; None where there are none."""
+    """The different values of the repeats that count, joined; None where there are none."""
     return (
         pl.col(name)
         .filter(pl.col("_counts") & usable_row())

@@ -44,6 +44,14 @@ def test_the_table_has_one_typed_row_per_operating_point() -> None:
     assert recommendation_table([]).schema == table.schema
 
 
+def test_who_compares_engines_is_told_where_they_stand_side_by_side() -> None:
+    words = "- Machines and engines side by side, and what was not alike: hardware.md"
+    other = operating_point(candidate("none", [80.0]), engine="sglang")
+    assert words in recommendation_text(recommendation_table([choose(ONE, {}), choose(other, {})]))
+    elsewhere = operating_point(candidate("none", [80.0]), engine="sglang", max_model_len=7)
+    assert words not in recommendation_text(recommendation_table([choose(ONE, {}), choose(elsewhere, {})]))
+
+
 def test_several_checks_are_named_and_a_single_one_is_explained() -> None:
     def reason(*words: str) -> str:
         row = {"validity": "INVALID", "validity_reasons": list(words)}

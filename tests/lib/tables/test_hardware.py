@@ -42,6 +42,44 @@ def test_what_one_machine_measured_alone_is_left_out() -> None:
     assert not any("only" in line for line in lines)
 
 
+def test_two_engines_of_one_machine_stand_side_by_side_and_unequal_conditions_are_said() -> None:
+    def both(vllm: dict, sglang: dict) -> list[str]:
+        records = [
+            measured(cell(method, k, concurrency, engine=engine), 10.0, **values)
+            for engine, values in (("vllm", vllm), ("sglang", sglang))
+            for method, k in (("none", 0), ("mtp", 3))
+            for concurrency in (1, 4)
+        ]
+        return hardware_text(hardware_table(points_of(records)))
+
+    slots = {"max_num_seqs": 16}
+    equal = both(slots, slots)
+    assert header(equal)[3:] == ["cpu sglang", "cpu vllm"]
+    assert not any("Not alike" in line for line in equal)
+    assert (
+        both(slots, {"max_num_seqs": 32})[-1]
+        == "- Not alike: slots (max_num_seqs) 32 (cpu sglang), 16 (cpu vllm)."
+    )
+    assert both({}, slots)[-1] == "- Not alike: slots (max_num_seqs) 16 (cpu sglang), not told (cpu vllm)."
+    assert both(slots | {"requests": 20}, slots | {"requests": 40})[-2:] == [
+        "- Not alike: requests at c1 40 (cpu sglang), 20 (cpu vllm).",
+        "- Not alike: requests at c4 40 (cpu sglang), 20 (cpu vllm).",
+    ]
+
+
+def test_what_differs_within_an_engine_too_is_told_in_full() -> None:
+    records = [
+        measured(cell(engine="a"), 10.0, max_num_seqs=16),
+        measured(cell(engine="b"), 10.0, max_num_seqs=16),
+    ]
+    records += [
+        measured(cell("mtp", 3, engine="b"), 10.0, max_num_seqs=8),
+        failed(cell("mtp", 3, engine="a")),
+    ]
+    lines = hardware_text(hardware_table(points_of(records)))
+    assert lines[-1] == "- Not alike: slots (max_num_seqs) 16 (cpu a), 8 or 16 (cpu b)."
+
+
 def test_one_machine_has_nothing_beside_it() -> None:
     lines = hardware_text(hardware_table(points_of([measured(cell(), 10.0)])))
     assert lines == [
