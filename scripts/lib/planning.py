@@ -122,16 +122,6 @@ class Plan:
     def _try_file(self, cell: Cell, number: int) -> str:
         return f"{self.cells_folder}/{cell.path}/{TRY.format(number=number)}"
 
-    def try_number(self, cell: Cell) -> int:
-        """Number of the try that stands or is due; the same before and after a try that succeeds. As a parameter it makes what
-        depends on the cell anew when another try is due, also where the tries themselves are not asked for."""
-        return self.tried(cell) + (not self.state(cell).finished)
-
-    @property
-    def due(self) -> list[str]:
-        """The next tries of all cells that are due."""
-        return [self.next_try(cell) for cell in self.feasible if not self.state(cell).finished]
-
     def pointer_needs(self, cell: Cell, pointer: Path) -> list[str]:
         """What must be made before `pointer`, the file that says where the cell's evidence lies: a try, when the cell is due or
         the pointer names other evidence; nothing when only the pointer is lacking."""
@@ -148,10 +138,6 @@ class Plan:
     def folders_of(self, cells: Iterable[Cell]) -> dict[str, str]:
         """Where the evidence of each lies, by the cell's path."""
         return {cell.path: str(self.folder(cell)) for cell in cells}
-
-    @property
-    def try_numbers(self) -> list[int]:
-        return [self.try_number(cell) for cell in self.feasible]
 
     @property
     def refused(self) -> list[dict[str, object]]:

@@ -86,6 +86,18 @@ def test_what_changed_is_measured_although_snakemake_forgot_everything(project):
     assert "--max-num-seqs 7" in project.cell("none", 1)["command"]
 
 
+@pytest.mark.parametrize("target", [CELL, "results/tables/records.parquet"])
+def test_one_file_that_is_there_is_made_anew_although_snakemake_forgot_everything(project, target):
+    project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[4])
+    project.run(target)
+    shutil.rmtree(project.folder / ".snakemake")
+    project.save(overrides=[{"when": {"method": "mtp"}, "flags": {"max-num-seqs": 7}}])
+    project.run(target)
+    assert project.measured == ["mtp k3 len1024 c4"]
+    project.run(target)
+    assert "Nothing to be done" in project.console
+
+
 def test_a_finished_cell_says_where_its_evidence_lies_without_a_server(project):
     pointer = CELL.replace("record", "evidence")
     # Whoever runs the workflow in a folder of their own may have such a package there.

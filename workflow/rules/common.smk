@@ -65,6 +65,15 @@ PLAN = Plan(SWEEP, CELLS, progress.cells_of_run(PROGRESS) if workflow.remote_exe
 SCHEDULE_CELLS = [cell for schedule in SCHEDULED for cell in schedule.cells(SWEEP.config["repeats"])]
 
 
+def made_first(needed, output):
+    """`needed`, input of the rule that makes `output`. Snakemake makes a missing file only for what has to run anyway, and forgets
+    what was asked before when .snakemake is lost: so `output` has to run, as with --forcerun, when one of `needed` is missing.
+    """
+    if not all(Path(file).exists() for file in needed):
+        workflow.dag.forcefiles.add(output)
+    return needed
+
+
 wildcard_constraints:
     **WILDCARDS,
 

@@ -38,7 +38,10 @@ rule measure_cell:
 
 rule find_evidence:
     input:
-        lambda wildcards: PLAN.pointer_needs(Cell.from_axes(wildcards), Path(POINTER.format_map(wildcards))),
+        lambda wildcards: made_first(
+            PLAN.pointer_needs(Cell.from_axes(wildcards), Path(POINTER.format_map(wildcards))),
+            POINTER.format_map(wildcards),
+        ),
     output:
         pointer=POINTER,
     log:
@@ -46,7 +49,6 @@ rule find_evidence:
     conda:
         WORKFLOW_ENV
     params:
-        attempt=lambda wildcards: PLAN.try_number(Cell.from_axes(wildcards)),
         cell=CELL_PATTERN,
         key=lambda wildcards: PLAN.key(Cell.from_axes(wildcards)),
         folder=lambda wildcards: str(PLAN.folder(Cell.from_axes(wildcards))),

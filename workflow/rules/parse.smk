@@ -29,7 +29,9 @@ rule parse_cell:
 
 rule collect_cells:
     input:
-        evidence=lambda wildcards: [PLAN.awaited(cell) for cell in PLAN.feasible],
+        evidence=lambda wildcards: made_first(
+            [PLAN.awaited(cell) for cell in PLAN.feasible], f"{RESULTS}/tables/records.parquet"
+        ),
         others=SWEEP.other_records,
         imports=[path for path, _ in SWEEP.imports],
     output:
@@ -43,7 +45,6 @@ rule collect_cells:
         infeasible=lambda wildcards: PLAN.refused,
         import_axes=[axes for _, axes in SWEEP.imports],
         folders=lambda wildcards: PLAN.folders,
-        tries=lambda wildcards: PLAN.try_numbers,
         store=str(PLAN.store.root),
         library=LIBRARY,
     message:

@@ -51,7 +51,5 @@ rule report:
         # Tables and deployment say the same as the page, also after a change that measures nothing.
         rules.build_tables.output,
         rules.build_deployment.output,
-        # As in `all`: what is due is measured also where the report is there already.
-        lambda wildcards: PLAN.due,
     message:
         "The report is in {input[0]}"

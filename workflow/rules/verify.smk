@@ -15,7 +15,10 @@ rule verify_schedule:
     input:
         schedule=SCHEDULE,
         records=f"{RESULTS}/tables/records.parquet",
-        evidence=lambda wildcards: [PLAN.awaited(cell) for cell in PLAN.feasible_of(SCHEDULE_CELLS)],
+        evidence=lambda wildcards: made_first(
+            [PLAN.awaited(cell) for cell in PLAN.feasible_of(SCHEDULE_CELLS)],
+            f"{RESULTS}/tables/schedule.parquet",
+        ),
     output:
         parquet=f"{RESULTS}/tables/schedule.parquet",
         csv=f"{RESULTS}/tables/schedule.csv",
@@ -33,7 +36,6 @@ rule verify_schedule:
             "limits": SWEEP.config["validity"],
             "tolerance": SWEEP.config["recommend"]["tolerance"],
         },
-        tries=lambda wildcards: [PLAN.try_number(cell) for cell in PLAN.feasible_of(SCHEDULE_CELLS)],
         library=LIBRARY,
     message:
         "Comparing the schedule with what it was derived from"
