@@ -26,6 +26,7 @@ from scripts.lib.recommend.wishes import check_wishes
 from scripts.lib.resolve import Resolved, resolve
 from scripts.lib.scenario import Scenario, load_scenario
 from scripts.lib.settings import check_settings
+from scripts.lib.unheard import unheard_names
 
 
 @dataclass(frozen=True)
@@ -247,16 +248,15 @@ def load_sweep(config: Mapping[str, Any], config_dirs: Sequence[Path]) -> Sweep:
     _load_parts(sweep)
     if not (sweep.other_records or sweep.imports):  # whose machines and scenarios only the tables know
         check_wishes(checked["recommend"], sweep.cells)
-    return replace(sweep, warnings=(*sweep.warnings, *_repeat_warnings(sweep)))
+    unheard = unheard_names(_named_parts(sweep), sweep.methods, sweep.config_dirs)
+    return replace(sweep, warnings=(*sweep.warnings, *unheard, *_repeat_warnings(sweep)))
 
 
 def _load_parts(sweep: Sweep) -> None:
     """Read every named file now, so that a mistake in one of them shows before anything starts."""
     servers = sweep.servers
     _ = sweep.other_records, sweep.imports
-    for axis in ("hardware", "engine", "model"):
-        for name in dict.fromkeys(getattr(server, axis) for server in servers):
-            sweep.part(axis, name, f"config: {axis}")
+    _ = [*_named_parts(sweep)]
     for name in dict.fromkeys(cell.scenario for cell in sweep.cells):
         sweep.scenario(name)
     for server in servers:
@@ -264,6 +264,13 @@ def _load_parts(sweep: Sweep) -> None:
             sweep.scenario(sweep.resolved(server).method.beside.scenario)
     for name, count in Counter(server.engine for server in servers).items():
         _check_engine(sweep.part("engine", name, "config: engine"), count)
+
+
+def _named_parts(sweep: Sweep) -> Iterator[tuple[str, str, Any]]:
+    """(axis, name, part) of every hardware, engine and model of the sweep."""
+    for axis in ("hardware", "engine", "model"):
+        for name in dict.fromkeys(getattr(server, axis) for server in sweep.servers):
+            yield axis, name, sweep.part(axis, name, f"config: {axis}")
 
 
 def _repeat_warnings(sweep: Sweep) -> Iterator[str]:

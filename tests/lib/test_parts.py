@@ -103,12 +103,18 @@ def test_a_wrong_model_file_names_file_and_key(tmp_path, change, said):
     assert said in str(error.value)
 
 
-def test_a_wrong_hardware_file_names_file_and_key(tmp_path):
-    folders = write(tmp_path, "hardware", {"description": "x", "slurm": {"partion": "gpu"}})
-    with pytest.raises(
-        ConfigError, match=r"some.yaml: unknown key 'slurm.partion'; did you mean 'partition'"
-    ):
-        load_hardware("some", folders)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"slurm": {"partion": "gpu"}}, "unknown key 'slurm.partion'; did you mean 'partition'"),
+        ({"slurm": {"gres": "gpu:h100:1"}}, "slurm.gres: 'gpu:h100:1' does not have the right form"),
+        ({"nvml_name": ""}, "nvml_name: is empty text"),
+    ],
+)
+def test_a_wrong_hardware_file_names_file_and_key(tmp_path, change, said):
+    with pytest.raises(ConfigError) as error:
+        load_hardware("some", write(tmp_path, "hardware", {"description": "x"} | change))
+    assert f"some.yaml: {said}" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,28 @@ def test_a_server_needs_its_own_files_only(server, extra):
     assert set(made.launch(cell.server).needs) == common | extra
 
 
+def test_a_name_in_the_overrides_of_a_file_that_nothing_is_called_is_told(tmp_path):
+    (tmp_path / "hardware").mkdir()
+    whens = [
+        {"method": "mpt"},
+        {"model": ["smollm2", "smolm2"]},
+        {"engine": "vllm-0.27", "k": 3},
+        {"method": ["mtp", "mine"]},
+    ]
+    data = {"description": "x", "accelerator": "cpu", "overrides": [{"when": when} for when in whens]}
+    (tmp_path / "hardware/box.yaml").write_text(yaml.safe_dump(data))
+    method = [{"name": "none"}, {"name": "mine", "method": "mtp", "k": [1]}]
+    told = [
+        warning for warning in sweep(tmp_path, hardware=["box"], method=method).warnings if "box" in warning
+    ]
+    place = "config/hardware/box.yaml: overrides"
+    assert told == [
+        f"{place}[0].when.method: there is no method 'mpt'; did you mean 'mtp'? (it matches nothing)",
+        f"{place}[1].when.model: there is no config/models/smolm2.yaml; did you mean 'smollm2'? (it matches nothing)",
+        f"{place}[2].when.engine: there is no config/engines/vllm-0.27.yaml; did you mean 'vllm-0.27.1'? (it matches nothing)",
+    ]
+
+
 def test_overrides_of_the_config_come_last_and_touch_what_they_name():
     rules = [
         {
