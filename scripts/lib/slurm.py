@@ -6,6 +6,7 @@ The plugin's words about a group of jobs, and every server with its cells is one
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -127,6 +128,8 @@ class Follower(threading.Thread):
         for path in sorted(self.folder.rglob("*.log")):
             try:
                 with path.open("rb") as file:
+                    if file.seek(0, os.SEEK_END) < self._read.get(path, 0):
+                        self._read[path] = 0  # a job that is started again writes its log anew
                     file.seek(self._read.get(path, 0))
                     new = file.read()
             except OSError:

@@ -93,5 +93,8 @@ def test_what_jobs_say_on_their_nodes_is_repeated_once_and_in_whole_lines(tmp_pa
     follower.look()
     follower.look()
     assert said == ["12:00:01  boot 1/2: starting", "12:00:02  cell 1/4: done"]
+    log.write_text("12:00:03  boot 1/2: again\n")
+    follower.look()
+    assert said[2:] == ["12:00:03  boot 1/2: again"], "Slurm has started the job once more"
     log.unlink()
     follower.look()

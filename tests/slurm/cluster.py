@@ -188,9 +188,9 @@ class Cluster:
                 found.append(int(entry.name))
         return found
 
-    def kill(self, name: str) -> None:
+    def kill(self, name: str, number: int = signal.SIGTERM) -> None:
         process = self.daemons.pop(name)
-        process.terminate()
+        process.send_signal(number)
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:

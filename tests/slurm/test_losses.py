@@ -1,5 +1,7 @@
 """What a cluster does to jobs: each ends in a run that measures what is missing, in the same run or the next, and nothing twice."""
 
+import signal
+
 from tests.processes import wait_for
 
 # The second cell hangs, for longer than a test takes, until the server is started without the fault.
@@ -59,3 +61,18 @@ def test_a_cancelled_job_a_lost_node_and_a_job_over_its_time(project):
     assert project.jobs[lost]["state"] == "COMPLETED"
     for job, state in ((cancelled, "CANCELLED"), (late, "TIMEOUT")):
         assert f"a server's job on the cluster, {job}, did not end well: {state}" in project.console
+
+
+def test_a_killed_slurmd_whose_job_goes_on_meanwhile(project):
+    """Slurm gives the node up and starts the job again, beside the one that it has lost sight of until then."""
+    process = start(project, "h100")
+    kept = project.first_cell("h100")
+    cluster = project.cluster
+    cluster.kill("slurmd h100", signal.SIGKILL)
+    wait_for(lambda: cluster.node_states()["h100"].startswith("down"), 60, "Slurm to miss the node")
+    cluster.start_node("h100")
+    assert process.wait(300) == 0, project.console
+    assert kept == project.first_cell("h100"), "measured again"
+    assert project.cells()["status"].to_list() == ["measured"] * 2
+    assert [row["state"] for row in project.jobs.values()] == ["COMPLETED"]
+    assert len(project.starts) == 2, "the console follows the job that was started again"
