@@ -124,10 +124,13 @@ class Claim:
         return [{"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name} for gpu in self.gpus]
 
 
-def usable_gpus() -> list[gpus.Gpu]:
-    """The NVIDIA devices that this process may use, those with less memory in use first (in GiB: idle ones keep their order,
-    so that boots which are compared run on the same one)."""
-    return sorted(gpus.visible(gpus.found(), os.environ), key=lambda gpu: (gpu.memory_used_mib or 0) // 1024)
+def usable_gpus(listed: str | None = None) -> list[gpus.Gpu]:
+    """The NVIDIA devices that this process may use (of those `listed`, as in CUDA_VISIBLE_DEVICES), those with less memory in use
+    first (in GiB: idle ones keep their order, so that boots which are compared run on the same one)."""
+    usable = gpus.visible(gpus.found(), os.environ)
+    if listed is not None:
+        usable = gpus.visible(usable, {gpus.VISIBLE: listed})
+    return sorted(usable, key=lambda gpu: (gpu.memory_used_mib or 0) // 1024)
 
 
 @contextmanager

@@ -145,6 +145,7 @@ SERVER_RULES = (
     Rule("lookup-window", speculation.lookup_window),
     Rule("k-schedule", speculation.k_schedule, since=(0, 26), outside="warning"),
     Rule("drafter-length", speculation.drafter_length),
+    Rule("devices-given", rules.devices_given, kind=None),
     Rule("memory-utilization", memory.memory_utilization, kind=None),
     Rule("sglang-method", sglang.method_known, kind="sglang"),
     Rule("sglang-dspark", sglang.dspark_release, before=(0, 5, 16), kind="sglang"),

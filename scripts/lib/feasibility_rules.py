@@ -195,6 +195,20 @@ def draft_model_engine(resolved: Resolved) -> Verdict | None:
     )
 
 
+def devices_given(resolved: Resolved) -> Verdict | None:
+    """What a server sees and what is held and watched for it would differ."""
+    given = [
+        name for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES") if name in resolved.environment
+    ]
+    if not given or resolved.hardware.accelerator == "cpu":
+        return None
+    return Verdict(
+        "infeasible",
+        f"environment.{given[0]}: a server is given its GPUs when it starts, of those that CUDA_VISIBLE_DEVICES of your shell leaves; "
+        "set it there",
+    )
+
+
 TEMPLATE_TOKENS = 64
 """Allowance for the chat template and the nonce in the cautious estimate of a prompt's length."""
 

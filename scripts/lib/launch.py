@@ -33,6 +33,12 @@ class Container:
     port: int = 8000
     """Port inside the container when `network` is not host."""
 
+    @property
+    def devices(self) -> str | None:
+        """The devices that `gpus` names itself, as a list with commas; None for all, a number of them or none."""
+        words = (self.gpus or "").strip("\"'")
+        return words.removeprefix("device=") if words.startswith("device=") else None
+
 
 @dataclass(frozen=True)
 class DeviceRequest:

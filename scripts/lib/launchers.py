@@ -146,7 +146,7 @@ _GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 def _docker_gpus(container: Container, visible_devices: str | None) -> str | None:
     """The quotes belong to the value: docker reads it as a line of CSV."""
-    if container.gpus != "all" or visible_devices is None:
+    if container.gpus is None or visible_devices is None:
         return container.gpus
     return f'"device={visible_devices}"'
 

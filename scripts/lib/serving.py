@@ -105,7 +105,8 @@ class Supervisor:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _serve_on_this_machine(self) -> None:
-        usable = device.usable_gpus() if self.launch.device.gpus else []
+        named = self.launch.container and self.launch.container.devices
+        usable = device.usable_gpus(named) if self.launch.device.gpus else []
         failure = admission.of_devices(self.launch.device, usable)
         if failure is not None:
             self._fail(failure)

