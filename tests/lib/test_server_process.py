@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from scripts.lib import diagnosis
 from scripts.lib.launch import Launch
 from scripts.lib.server_process import LogWatch, ServerProcess, last_words
 
@@ -28,6 +29,9 @@ def test_an_engine_that_is_not_installed(tmp_path):
         time.sleep(0.02)
     assert server.exit_status == 127
     assert "cannot start no-such-engine" in (tmp_path / "l").read_text()
+    failure = diagnosis.died(tmp_path / "l", 127, "startup")
+    assert failure.failure_class == "access"
+    assert "cannot be started on this machine" in failure.cause
     server.stop(1)
 
 

@@ -59,6 +59,8 @@ FATAL_STARTS = (
     "terminate called after",
     "slurmstepd: error",
     "docker: ",
+    "permission denied while trying",
+    "cannot start ",
     "FATAL: ",
     "ERROR ",
     "CRITICAL ",

@@ -42,8 +42,10 @@ _NOT_MESSAGE = re.compile(
     r"|\(Ray|\[20\d\d-|frame #\d+)"
 )
 
-# What docker and apptainer print when the container never starts.
-_LAUNCHER = re.compile(r"^(?:docker: |FATAL:\s+)\S")
+# What docker, apptainer and our guard print when nothing ever starts.
+_LAUNCHER = re.compile(
+    r"^(?:docker: |FATAL:\s+|cannot start \S+: |permission denied while trying to connect to )\S"
+)
 _CANCELLED = re.compile(r"slurmstepd: error: .*CANCELLED AT .*(?:DUE TO (?P<why>[A-Z ]+))?")
 
 _FATAL_LINE = re.compile(
