@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
@@ -76,8 +76,10 @@ def _named(entry: str, gpus: list[Gpu]) -> Gpu | None:
     if entry.startswith(SLICE):
         return Gpu("", entry, _slice_name(entry), mark=entry)
     for gpu in gpus:
-        if gpu.index == entry or (entry.startswith("GPU-") and gpu.uuid.startswith(entry)):
-            return Gpu(gpu.index, gpu.uuid, gpu.name, gpu.memory_used_mib, entry)
+        if gpu.index == entry:
+            return gpu
+        if entry.startswith("GPU-") and gpu.uuid.startswith(entry):
+            return replace(gpu, mark=gpu.uuid)  # whole: CUDA takes the start of one, vLLM and docker do not
     return None
 
 

@@ -60,7 +60,7 @@ def test_no_tool_at_all(monkeypatch, tmp_path):
     [
         (None, ["GPU-aaaa", "GPU-bbbb"], ["0", "1"]),
         ("1,0", ["GPU-bbbb", "GPU-aaaa"], ["1", "0"]),
-        ("GPU-bb", ["GPU-bbbb"], ["GPU-bb"]),
+        ("GPU-bb", ["GPU-bbbb"], ["GPU-bbbb"]),
         ("", [], []),
         ("-1", [], []),
         ("1,7,0", ["GPU-bbbb"], ["1"]),
