@@ -57,8 +57,7 @@ class Measurer:
         self.endpoint_path = endpoint_path
         self.boot_id = boot_id
         self.salt = spec.salt
-        counts = progress.current()
-        self.number = f" {min(len(counts.cell_seconds) + 1, counts.cells)}/{counts.cells}" if counts else ""
+        self.number = progress.number("cell", self.cell.path)
         self.api_key = (os.environ.get(spec.api_key_name) if spec.api_key_name else None) or "none"
 
     def run(self) -> None:

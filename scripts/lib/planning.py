@@ -18,6 +18,7 @@ from scripts.lib.config import ConfigError
 from scripts.lib.launch import DeviceRequest
 from scripts.lib.measuring_spec import MeasureSpec
 from scripts.lib.pointer import Pointer
+from scripts.lib.progress import Work
 from scripts.lib.receipts import read_receipts
 from scripts.lib.store import MANIFEST, CellStore, State, key_of
 from scripts.lib.sweep import Sweep
@@ -160,6 +161,11 @@ class Plan:
         """The boot's pending cells that this run will measure; complete once the jobs are planned."""
         return sorted(self._asked_by_boot[boot])
 
+    @property
+    def asked_boots(self) -> list[Boot]:
+        """Those that have pending cells."""
+        return [boot for boot, cells in self._asked_by_boot.items() if cells]
+
     @cached_property
     def feasible(self) -> list[Cell]:
         return self.feasible_of(self.sweep.cells)
@@ -171,7 +177,7 @@ class Plan:
     @property
     def requests(self) -> list[tuple[str, dict[str, str | int]]]:
         """What the server jobs of this run ask a scheduler for, each different one once, with the name of the hardware."""
-        boots = sorted({cell.boot for cell in self.asked}, key=lambda boot: boot.path)
+        boots = sorted(self.asked_boots, key=lambda boot: boot.path)
         asked = {(boot.server.hardware, *(request := self.request(boot)).items()): request for boot in boots}
         return [(hardware, request) for (hardware, *_), request in asked.items()]
 
@@ -197,6 +203,17 @@ class Plan:
     def devices(self, boot: Boot) -> int:
         """How many of this machine's GPUs the boot's server takes. One on the CPU shares the machine with no other."""
         return self.sweep.launch(boot.server).device.gpus or cluster.WHOLE_MACHINE
+
+    def work(self, devices: int | None) -> dict[str, Work]:
+        """What this run has to do, by the boot's path. `devices`: how many of this machine's GPUs servers may use at once; None
+        where jobs do not run here."""
+        return {
+            boot.path: Work(
+                tuple(cell.path for cell in self.asked_on(boot)),
+                min(self.devices(boot), devices) / devices if devices else 1.0,
+            )
+            for boot in self.asked_boots
+        }
 
     def runtime_minutes(self, boot: Boot) -> int:
         """Time limit of a boot's job: start-up limit plus every cell that is to be measured at the configured estimate."""

@@ -10,8 +10,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -19,27 +19,46 @@ PROGRESS_VARIABLE = "SPECDEC_PROGRESS"
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Counts of one run. Seconds are wall time: a boot's until it is ready, a cell's including its warm-up."""
+class Work:
+    """What one boot has to do. `share` of the machine's devices that its server keeps for itself: 1 where no other runs
+    beside it."""
 
-    boots: int
-    cells: int
-    boot_seconds: tuple[float, ...]
-    cell_seconds: tuple[float, ...]
+    cells: tuple[str, ...]
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One run: what it has to do by boot, and how long took what is done. Seconds are wall time: a boot's until it is ready, a
+    cell's including its warm-up."""
+
+    plan: Mapping[str, Work]
+    boot_seconds: Mapping[str, float]
+    cell_seconds: Mapping[str, float]
+
+    @property
+    def cells(self) -> int:
+        return sum(len(work.cells) for work in self.plan.values())
 
     def seconds_left(self) -> float | None:
-        """Mean duration so far x what is left; None until one boot and one cell are done."""
+        """Mean duration so far x what is left of each boot; None until one boot and one cell are done. Boots share the machine as
+        well as they can, and none of them is faster for it."""
         if not self.boot_seconds or not self.cell_seconds:
             return None
-        boots_left = max(0, self.boots - len(self.boot_seconds))
-        cells_left = max(0, self.cells - len(self.cell_seconds))
-        return boots_left * fmean(self.boot_seconds) + cells_left * fmean(self.cell_seconds)
+        boot_s, cell_s = fmean(self.boot_seconds.values()), fmean(self.cell_seconds.values())
+        left = {
+            boot: boot_s * (boot not in self.boot_seconds)
+            + cell_s * sum(cell not in self.cell_seconds for cell in work.cells)
+            for boot, work in self.plan.items()
+        }
+        together_s = sum(seconds * self.plan[boot].share for boot, seconds in left.items())
+        return max(together_s, *left.values())
 
 
-def begin(path: Path, boots: Iterable[str], cells: Iterable[str]) -> None:
+def begin(path: Path, plan: Mapping[str, Work]) -> None:
     """Write the plan of a run that starts now and forget the previous run's progress."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"boots": sorted(boots), "cells": sorted(cells)}), encoding="utf-8")
+    path.write_text(json.dumps({boot: asdict(work) for boot, work in plan.items()}), encoding="utf-8")
     _done_path(path).write_text("", encoding="utf-8")
     _closing_path(path).unlink(missing_ok=True)
 
@@ -47,9 +66,14 @@ def begin(path: Path, boots: Iterable[str], cells: Iterable[str]) -> None:
 def cells_of_run(path: Path) -> list[str]:
     """Paths of the cells that the current run set out to measure; empty when no run was begun there."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError):
+        return [cell for work in _plan(path).values() for cell in work.cells]
+    except (OSError, ValueError, TypeError, AttributeError):
         return []
+
+
+def _plan(path: Path) -> dict[str, Work]:
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    return {boot: Work(tuple(work["cells"]), work["share"]) for boot, work in plan.items()}
 
 
 def conclude(text: str) -> None:
@@ -73,17 +97,31 @@ def closing_line(path: Path) -> str:
 def read(path: Path) -> Progress | None:
     """The progress of the current run, None when no run was begun there or the files are unreadable."""
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-        lines = [json.loads(line) for line in _done_path(path).read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError):
+        plan = _plan(path)
+        lines = _lines(path)
+    except (OSError, ValueError, TypeError, KeyError):
         return None
     done = {(line["what"], line["path"]): line["seconds"] for line in lines}
-    return Progress(
-        len(plan["boots"]),
-        len(plan["cells"]),
-        tuple(seconds for (what, _), seconds in done.items() if what == "boot"),
-        tuple(seconds for (what, _), seconds in done.items() if what == "cell"),
+    boots, cells = (
+        {path: seconds for (kind, path), seconds in done.items() if kind == what} for what in ("boot", "cell")
     )
+    return Progress(plan, boots, cells)
+
+
+def _lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in _done_path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def number(what: str, path: str) -> str:
+    """Note that a boot or a cell begins; which one of the run it is, as ` 3/8`, nothing outside a run. Several may be under way,
+    so they are counted as they begin."""
+    begins = f"{what} begins"
+    counts = record(begins, path, 0.0)
+    if counts is None:
+        return ""
+    begun = [line["path"] for line in _lines(Path(os.environ[PROGRESS_VARIABLE])) if line["what"] == begins]
+    total = len(counts.plan) if what == "boot" else counts.cells
+    return f" {list(dict.fromkeys(begun)).index(path) + 1}/{total}"
 
 
 def record(what: str, path: str, seconds: float) -> Progress | None:
@@ -97,11 +135,6 @@ def record(what: str, path: str, seconds: float) -> Progress | None:
     except OSError:
         return None
     return read(Path(name))
-
-
-def current() -> Progress | None:
-    name = os.environ.get(PROGRESS_VARIABLE)
-    return read(Path(name)) if name else None
 
 
 def duration(seconds: float) -> str:

@@ -80,8 +80,7 @@ class Supervisor:
         self.began = time.monotonic()
         self.servers: list[Started] = []
         self.scratch = Path(device.scratch_folder())
-        counts = progress.current()
-        self.number = f" {min(len(counts.boot_seconds) + 1, counts.boots)}/{counts.boots}" if counts else ""
+        self.number = progress.number("boot", boot)
         self.endpoint = Endpoint(
             STARTING, uuid.uuid4().hex, cells=cells, log_interval_s=launch.log_interval_s
         ).of_this_process()

@@ -29,7 +29,7 @@ def test_every_field_of_evidence_is_told(tmp_path: Path) -> None:
     [
         ({"cpu": "invented", "cores": 2}, [], "invented"),
         ({"cpu": "x", "gpus": [{"name": "H200"}, {"name": "H200"}]}, [], "H200, H200"),
-        ({"cpu": "x", "gpus": [{"name": "H200"}, {"name": "L4"}]}, [{"name": "L4"}], "L4"),
+        ({"cpu": "x", "gpus": [{"name": "H200"}, {"name": "L4"}]}, [{"name": "L4", "uuid": "GPU-4"}], "L4"),
     ],
 )
 def test_the_device_is_what_the_server_had(device: dict, gpus: list, words: str, tmp_path: Path) -> None:
@@ -37,6 +37,12 @@ def test_the_device_is_what_the_server_had(device: dict, gpus: list, words: str,
     found = origin_of(tmp_path, device=device, server=server)
     assert found["device"] == words
     assert found["command"] is None
+
+
+def test_the_gpus_are_told_apart(tmp_path: Path) -> None:
+    server = {"environment": {}, "environment_names": [], "gpus": [{"uuid": "GPU-a"}, {"uuid": "GPU-b"}]}
+    assert origin_of(tmp_path / "two", server=server)["gpu_uuids"] == "GPU-a, GPU-b"
+    assert origin_of(tmp_path / "none", server=server | {"gpus": []})["gpu_uuids"] is None
 
 
 def test_arguments_are_quoted_for_a_shell(tmp_path: Path) -> None:

@@ -141,5 +141,14 @@ def test_jobs_are_told_by_files(plan, tmp_path):
 def test_a_server_counts_its_gpus_and_one_on_the_cpu_the_machine(tmp_path):
     two = {"when": {"method": "none"}, "flags": {"tensor-parallel-size": 2}}
     many = sweep(hardware=["h100"], engine=["vllm-process"], overrides=[two], store=str(tmp_path))
-    for made, devices in ((many, 2), (sweep(store=str(tmp_path)), WHOLE_MACHINE)):
-        assert Plan(made, str(tmp_path)).devices(made.boots[0]) == devices
+    plan = Plan(many, str(tmp_path))
+    assert [plan.devices(boot) for boot in many.boots] == [2, 1, 1]
+    for cell in many.cells:
+        plan.needs_server(cell)
+    assert [work.share for work in plan.work(4).values()] == [0.5, 0.25, 0.25]
+    assert [work.share for work in plan.work(1).values()] == [1, 1, 1], (
+        "a limit is no less than what a server needs"
+    )
+    assert [len(work.cells) for work in plan.work(None).values()] == [2, 2, 2]
+    on_cpu = sweep(store=str(tmp_path))
+    assert Plan(on_cpu, str(tmp_path)).devices(on_cpu.boots[0]) == WHOLE_MACHINE

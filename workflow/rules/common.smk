@@ -90,12 +90,11 @@ LIBRARY = source_digest(ROOT / "scripts")
 
 onstart:
     interrupts.forward_to_jobs()
-    workers.make_room(workflow.scheduler, len(PLAN.asked) + 2 * len({cell.boot for cell in PLAN.asked}))
+    workers.make_room(workflow.scheduler, len(PLAN.asked) + 2 * len(PLAN.asked_boots))
     try:
         run_lock.hold(Path(RESULTS, ".run.lock"))
-        progress.begin(
-            PROGRESS, {cell.boot.path for cell in PLAN.asked}, {cell.path for cell in PLAN.asked}
-        )
+        devices = workflow.scheduler.global_resources.get("device") if workflow.local_exec else None
+        progress.begin(PROGRESS, PLAN.work(devices))
         write_specs(PLAN, Path(CELLS), Path(RESULTS, "servers"))
         if workflow.local_exec:
             for words in admission.ahead(PLAN.device_requests, device.usable_gpus):

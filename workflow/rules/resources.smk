@@ -36,6 +36,7 @@ rule build_engine:
         WORKFLOW_ENV
     resources:
         **cluster.resources(lambda wildcards: SWEEP.build_request(ENGINE.format_map(wildcards))),
+        device=cluster.WHOLE_MACHINE,  # building beside a measurement would slow it
     params:
         folder=lambda wildcards, output: Path(output.ready).parent,
     message:
@@ -74,6 +75,8 @@ rule pull_image:
         f"{RESULTS}/logs/resources/{{engine}}.image.log",
     conda:
         WORKFLOW_ENV
+    resources:
+        device=cluster.WHOLE_MACHINE,  # converting it beside a measurement would slow it
     params:
         image=lambda wildcards: SWEEP.part("engine", wildcards.engine, "engine").container.image,
         folder=lambda wildcards, output: Path(output.ready).parent,

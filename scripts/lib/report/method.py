@@ -22,6 +22,7 @@ def _facts(cells: pl.DataFrame, points: pl.DataFrame) -> Iterator[tuple[str, str
     yield "when", _span(cells)
     yield "machines", _values(cells, "hardware")
     yield "devices", _values(cells, "device")
+    yield "GPUs", _gpus(cells)
     yield "hosts", _values(cells, "host")
     yield "engines", _values(cells, "engine")
     yield "engine versions", _values(cells, "engine_version")
@@ -57,6 +58,18 @@ def _facts(cells: pl.DataFrame, points: pl.DataFrame) -> Iterator[tuple[str, str
 def explained() -> list[Metric]:
     """The metrics a reader meets in tables and plots."""
     return [metric for metric in METRICS.values() if metric.subject in _EXPLAINED]
+
+
+def _gpus(cells: pl.DataFrame) -> str:
+    """A warning where servers that are compared may have run on different GPUs of one kind."""
+    used = cells.group_by("hardware").agg(pl.col("gpu_uuids").drop_nulls().n_unique())
+    most = used["gpu_uuids"].max() or 0
+    if most < 2:
+        return ""
+    return (
+        f"Servers of one hardware ran on {most} different GPUs or sets of them (cells.csv, gpu_uuids), which may differ by some "
+        "percent."
+    )
 
 
 def _span(cells: pl.DataFrame) -> str:

@@ -181,3 +181,13 @@ def test_answers_that_differ_unusually_are_doubts() -> None:
     assert "Other answers than none: smollm2 mtp k3" in text
     assert "4 of 4 answers differ from none" in text
     assert "Other answers" not in Checked(page("whole")).text
+
+
+def test_servers_on_different_gpus_are_said_to_be() -> None:
+    records = sweep()
+    for number, record in enumerate(records):
+        record["gpu_uuids"] = f"GPU-{number % 2}"
+    assert "Servers of one hardware ran on 2 different GPUs" in rendered(records).text
+    for record in records:
+        record["gpu_uuids"] = "GPU-0"
+    assert "different GPUs" not in rendered(records).text
