@@ -1,11 +1,14 @@
 """One sweep on a machine with two GPUs: two servers at once, each alone on its own; one that needs both has both."""
 
 import json
+import os
+import signal
 import sys
 from itertools import combinations
 
 import pytest
 
+from tests.processes import running_with, wait_for
 from tests.workflow.project import FAKE_SERVER
 from tests.workflow.test_device import cards  # noqa: F401 - a fixture
 
@@ -73,3 +76,27 @@ def test_servers_share_a_machine_and_never_a_gpu(project, lives):
         manifest = json.loads((project.folder / row["evidence"] / "manifest.json").read_text())
         uuids = [gpu["uuid"] for gpu in manifest["server"]["gpus"]]
         assert uuids == (["GPU-00", "GPU-11"] if row["method"] == "none-tp2" else uuids[:1])
+
+
+def test_what_waits_for_a_gpu_is_not_starting_up(project, lives, cards):  # noqa: F811
+    cards("NVIDIA H100 80GB HBM3")
+    project.truth |= {"startup_s": 1.0, "step_s": 0.03}
+    project.save(method=[NONE, MTP], concurrency=[1], startup={"limit_s": 4, "stall_s": 1})
+    console = project.run(*AT_ONCE)
+    first, second = lives()
+    assert second[0] - first[0] > 6.0, "longer than a server may take to start"
+    assert overlap(first, second) < 0
+    assert "boot 2/2" in console
+    assert "waiting for the device" in console
+    assert project.cells()["status"].to_list() == ["measured"] * 2
+
+
+def test_the_end_of_a_run_ends_all_its_servers(project, lives):
+    project.truth["step_s"] = 0.5
+    project.save(method=[NONE, MTP])
+    process = project.start(*AT_ONCE)
+    wait_for(lambda: project.console.count("warming up") == 2, 30, "two cells at once")
+    os.kill(process.pid, signal.SIGTERM)
+    process.wait(30)
+    wait_for(lambda: not running_with(project.marker), 20, "the end of all processes")
+    assert len(lives()) == 2
