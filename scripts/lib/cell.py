@@ -44,6 +44,11 @@ def _regex(pattern: str) -> re.Pattern[str]:
 _CELL_REGEX = _regex(CELL_PATTERN)
 
 
+def method_name(method: str, k: int) -> str:
+    """A method with its number of speculative tokens in words: `mtp k3`, and `none` where there are none."""
+    return f"{method} k{k}" if k else method
+
+
 @dataclass(frozen=True, order=True)
 class Server:
     """One launch configuration. `k` is num_speculative_tokens; the baseline `none` has k 0."""
@@ -71,8 +76,7 @@ class Server:
     @property
     def label(self) -> str:
         """A short name for consoles and log lines, e.g. `cpu smollm2 mtp k3 len2048`."""
-        k = "" if self.method == BASELINE else f" k{self.k}"
-        return f"{self.hardware} {self.engine} {self.model} {self.method}{k} len{self.max_model_len}"
+        return f"{self.hardware} {self.engine} {self.model} {method_name(self.method, self.k)} len{self.max_model_len}"
 
 
 @dataclass(frozen=True, order=True)

@@ -1,4 +1,4 @@
-"""The same work on several machines: throughput without speculation and with the best method of each."""
+"""The same work on several machines or engines: throughput without speculation and with the best method of each."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ _SHARED = ("model", "max_model_len", "scenario", "concurrency")
 
 
 def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
-    """One panel for each model, max_model_len, scenario and concurrency that at least two machines have."""
+    """One panel for each model, max_model_len, scenario and concurrency that two machines, or two engines of one, have."""
     if points.is_empty():
         return look.note(TITLE, ["There is no point to compare."])
     frame = named(points)
     several = (
         frame.filter(_headline().is_not_null())
         .group_by(_SHARED)
-        .agg(_machines=pl.col("hardware").n_unique())
-        .filter(pl.col("_machines") > 1)
+        .agg(_servers=pl.struct("hardware", "engine").n_unique())
+        .filter(pl.col("_servers") > 1)
     )
     frame = frame.join(several, on=_SHARED, how="semi", maintain_order="left")
     if points.filter(_headline().is_not_null()).is_empty():
         return look.note(TITLE, ["No point has a throughput."])
     if frame.is_empty():
-        machines = frame_words(points)
         return look.note(
             TITLE,
             [
-                f"Only {machines} gave figures for a given model, scenario and concurrency: nothing to compare."
+                f"Only {_alone(points)} gave figures for a given model, scenario and concurrency: nothing to compare."
             ],
         )
     panels = split(_chosen(frame), _SHARED)
@@ -52,9 +51,13 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
     return look.titled(side_by_side(rows, _bars, 2), TITLE, lines)
 
 
-def frame_words(points: pl.DataFrame) -> str:
-    names = points["hardware"].unique(maintain_order=True).to_list()
-    return f"one machine ({names[0]})" if len(names) == 1 else "one machine at a time"
+def _alone(points: pl.DataFrame) -> str:
+    hardware, engines = (
+        points[name].unique(maintain_order=True).to_list() for name in ("hardware", "engine")
+    )
+    if len(hardware) > 1 or len(engines) > 1:
+        return "one machine and engine at a time"
+    return f"one machine and engine ({hardware[0]}, {engines[0]})"
 
 
 def _headline() -> pl.Expr:

@@ -10,6 +10,6 @@ TITLES = {
     "acceptance": "Drafted tokens kept, by position",
     "kv_cache": "KV cache left by each method",
     "startup": "Start-up time by phase",
-    "hardware": "Machines side by side",
+    "hardware": "Machines and engines side by side",
 }
 """Of results/plots/{name}.*, in the order of the report."""

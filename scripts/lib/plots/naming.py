@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from scripts.lib import statistics
-from scripts.lib.cell import BASELINE
+from scripts.lib.cell import BASELINE, method_name
 
 SETTING = ("hardware", "engine", "model", "max_model_len", "scenario")
 """The axes within which methods are compared."""
@@ -35,7 +35,7 @@ _OF_VERDICT = {
 
 def series(method: str, k: int, synthetic: bool = False) -> str:
     """`none`, `mtp k3`, `mtp k3 (synthetic)`."""
-    name = method if method == BASELINE else f"{method} k{k}"
+    name = method_name(method, k)
     return f"{name} (synthetic)" if synthetic else name
 
 

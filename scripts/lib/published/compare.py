@@ -159,7 +159,7 @@ def _cells(row: Mapping[str, object]) -> list[str]:
     label = f"spread of {metric.label}" if name.endswith(SPREAD) else metric.header
     text = (lambda value: f"{100 * value:.1f}%") if name.endswith(SPREAD) else metric.text
     mark = "" if row["validity"] == VALID else " !"
-    k = ABSENT if row["method"] == BASELINE else str(row["k"])
+    k = markdown.k_text(row["k"])
     values = (
         text(row["published"]),
         text(row["measured"]) + mark,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from scripts.lib.cell import BASELINE, Server
+from scripts.lib.cell import Server, method_name
 from scripts.lib.metrics import METRICS, headline
 from scripts.lib.tables.points import values_by_repeat
 from scripts.lib.validity import VALID
@@ -40,7 +40,7 @@ class Candidate:
 
 def label(server: Server) -> str:
     """`none` or `mtp k3`."""
-    return server.method if server.method == BASELINE else f"{server.method} k{server.k}"
+    return method_name(server.method, server.k)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from scripts.lib.cell import BASELINE, COUNT_AXES
+from scripts.lib.cell import BASELINE, COUNT_AXES, method_name
 from scripts.lib.metrics import ABSENT, METRICS, headline
 from scripts.lib.recommend.candidates import POINT_AXES
 from scripts.lib.recommend.choice import NO_CANDIDATE, Choice
@@ -92,7 +92,7 @@ def _block(rows: Sequence[Mapping[str, object]]) -> list[str]:
 def _best(row: Mapping[str, object]) -> str:
     if row["method"] is None:
         return ABSENT
-    return str(row["method"]) if row["method"] == BASELINE else f"{row['method']} k{row['k']}"
+    return method_name(row["method"], row["k"])
 
 
 def _figure(row: Mapping[str, object]) -> str:

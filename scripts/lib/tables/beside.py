@@ -63,7 +63,7 @@ def _line(row: dict) -> list[str]:
     show = METRICS["aggregate_tps"].text
     change = ABSENT if row["change_percent"] is None else f"{row['change_percent']:+.0f}%"
     method = f"{row['method']} (synthetic)" if row["synthetic"] else row["method"]
-    names = [row["model"], method, str(row["k"]), str(row["concurrency"]), row["beside"]]
+    names = [row["model"], method, markdown.k_text(row["k"]), str(row["concurrency"]), row["beside"]]
     own = f"{show(row['tps'])} {validity_mark(row['validity'])}".strip()
     alone = f"{show(row['alone_tps'])} {validity_mark(row['alone_validity'])}".strip()
     return [*names, own, alone, change, show(row["beside_tps"])]

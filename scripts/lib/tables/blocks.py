@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
 from scripts.lib.record import MEASURED
 from scripts.lib.statistics import UNRESOLVED
@@ -43,7 +42,7 @@ def blocks_of(table: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[dict[s
 def method_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], pl.DataFrame]]:
     """Split a block by method and k: (row labels, rows)."""
     for (method, k), of_method in rows.group_by(METHOD, maintain_order=True):
-        yield [method, ABSENT if method == BASELINE else str(k)], of_method
+        yield [method, markdown.k_text(k)], of_method
 
 
 def validity_mark(validity: object) -> str:

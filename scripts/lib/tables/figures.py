@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from scripts.lib.cell import BASELINE
-from scripts.lib.metrics import ABSENT, METRICS
+from scripts.lib.metrics import METRICS
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import POINT_BLOCK, blocks_of, figure_marks, status_words
 from scripts.lib.tables.points import POINT
@@ -45,5 +44,4 @@ def _row(row: Mapping[str, object], shown: Sequence[str]) -> list[str]:
         figures[0] = status_words(row)
     elif marks := figure_marks(row):
         figures[-1] += f" {marks}"
-    k = ABSENT if row["method"] == BASELINE else str(row["k"])
-    return [row["method"], k, str(row["concurrency"]), *figures]
+    return [row["method"], markdown.k_text(row["k"]), str(row["concurrency"]), *figures]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from scripts.lib.cell import BASELINE
-from scripts.lib.metrics import ABSENT, METRICS
+from scripts.lib.metrics import METRICS
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import blocks_of, figure_marks, marks_note, repeats_note, status_words
 from scripts.lib.tables.points import POINT
@@ -61,7 +61,7 @@ def _block(rows: pl.DataFrame) -> list[str]:
     machines, body = _machines(rows), []
     for (method, k, concurrency), of in rows.group_by(_ROW, maintain_order=True):
         found = {(row["hardware"], row["engine"]): row for row in of.iter_rows(named=True)}
-        label = [method, ABSENT if method == BASELINE else str(k), str(concurrency)]
+        label = [method, markdown.k_text(k), str(concurrency)]
         body.append([*label, *(_figure(found.get(machine)) for machine in machines)])
     headers = ["method", "k", "c", *(f"{hardware} {engine}" for hardware, engine in machines)]
     return markdown.table(headers, body, fixed=3)

@@ -97,9 +97,8 @@ def kv_requests_text(table: pl.DataFrame) -> list[str]:
 
 
 def _row(row: Mapping[str, object]) -> list[str]:
-    k = ABSENT if row["method"] == BASELINE else str(row["k"])
     figures = []
     for name in _COLUMNS:
         value, decimals = row[name], 2 if name == "taken_ratio" else 0
         figures.append(ABSENT if value is None else f"{value:,.{decimals}f}")
-    return [row["method"], k, *figures]
+    return [row["method"], markdown.k_text(row["k"]), *figures]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from scripts.lib.metrics import ABSENT
+
 WIDTH = 100
 
 
@@ -22,6 +24,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], fixed: int) -> 
             [[row[i] for i in columns] for row in (headers, *rows)], [widths[i] for i in columns]
         )
     return lines
+
+
+def k_text(k: int) -> str:
+    """A number of speculative tokens as tables show it: none without speculation, whatever the method is called."""
+    return str(k) if k else ABSENT
 
 
 def _blocks(widths: Sequence[int], fixed: int) -> list[list[int]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from scripts.lib.cell import BASELINE, COUNT_AXES
+from scripts.lib.cell import BASELINE, COUNT_AXES, method_name
 from scripts.lib.evidence import DamagedEvidence, Request, read_answers
 from scripts.lib.metrics import ABSENT
 from scripts.lib.outputs import (
@@ -266,14 +266,23 @@ def _line(row: Mapping[str, object]) -> list[str]:
     first = ABSENT if row["first_difference"] is None else f"{row['first_difference']:.0f}"
     noise = ABSENT if row["noise_per_1000"] is None else f"{row['noise_per_1000']:.1f}"
     same = f"{row['identical']} of {row['compared']}"
-    k = ABSENT if row["method"] == BASELINE else str(row["k"])
     verdict = row["verdict"] if row["method"] != BASELINE else "baseline"
-    return [row["method"], k, str(row["concurrency"]), same, first, f"{row['per_1000']:.1f}", noise, verdict]
+    return [
+        row["method"],
+        markdown.k_text(row["k"]),
+        str(row["concurrency"]),
+        same,
+        first,
+        f"{row['per_1000']:.1f}",
+        noise,
+        verdict,
+    ]
 
 
 def _name(row: Mapping[str, object]) -> str:
-    k = "" if row["method"] == BASELINE else f" k{row['k']}"
-    return f"{row['method']}{k} c{row['concurrency']}" + (" (synthetic)" if row["synthetic"] else "")
+    return f"{method_name(row['method'], row['k'])} c{row['concurrency']}" + (
+        " (synthetic)" if row["synthetic"] else ""
+    )
 
 
 def _samples(rows: pl.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from scripts.lib import statistics
-from scripts.lib.cell import BASELINE, COUNT_AXES
+from scripts.lib.cell import BASELINE, COUNT_AXES, method_name
 from scripts.lib.metrics import METRICS, NUMBERS, headline
 from scripts.lib.statistics import NO_VERDICT, Comparison, compare, half_width
 from scripts.lib.tables.compare import CONDITIONS, METHOD, headline_tps, in_reading_order, usable, usable_row
@@ -204,7 +204,7 @@ def compare_points(row: Mapping[str, object], other: Mapping[str, object]) -> Co
 def _not_comparable(row: Mapping[str, object]) -> str:
     if row["validity"] == VALID:
         return ""
-    name = f"{row['method']} k{row['k']}" if row["method"] != BASELINE else BASELINE
+    name = method_name(row["method"], row["k"])
     reasons = dict.fromkeys(reason.partition(":")[0] for reason in row["validity_reasons"])
     return f"{name} is {row['validity']} ({', '.join(reasons)})"
 

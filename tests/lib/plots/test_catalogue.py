@@ -75,7 +75,7 @@ def test_machines_are_told_apart(points: dict[str, pl.DataFrame]) -> None:
     machines = {row["series"].split()[0] for row in rows_of(spec)}
     assert machines == {"cpu", "dgx-spark", "h200"}
     assert {row["baseline"] for row in rows_of(spec)} == {True, False}
-    assert "Only one machine (cpu)" in words_of(DRAW["hardware"](points["whole"]).to_dict())
+    assert "Only one machine and engine (cpu, vllm)" in words_of(DRAW["hardware"](points["whole"]).to_dict())
     assert "No point has a throughput" in words_of(DRAW["hardware"](points["all failed"]).to_dict())
 
 

@@ -23,8 +23,8 @@ def test_each_row_is_held_against_the_same_method_alone():
         measured(cell("with-nano"), 60.0, **BUSY),
     ]
     assert lines_of(records) == [
-        [records[0]["model"], "with-nano", "0", "1", "nano none, chat at 2", "60.0", "100.0", "-40%", "55.0"],
-        [records[0]["model"], "with-nano-idle", "0", "1", "nano none, idle", "95.0", "100.0", "-5%", "-"],
+        [records[0]["model"], "with-nano", "-", "1", "nano none, chat at 2", "60.0", "100.0", "-40%", "55.0"],
+        [records[0]["model"], "with-nano-idle", "-", "1", "nano none, idle", "95.0", "100.0", "-5%", "-"],
     ]
 
 
