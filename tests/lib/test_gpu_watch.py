@@ -109,9 +109,11 @@ def test_others_are_unknown_where_the_server_itself_is_not_seen(nvml):
 
 
 def test_only_the_servers_gpus_are_watched(nvml):
-    nvml(H200 | {"processes": []}, H200 | {"uuid": "GPU-bbbb", "power_w": 300.0})
+    neighbour = {"processes": [[7, 118000]], "shares": [[7, 95]]}
+    nvml(H200 | neighbour, H200 | {"uuid": "GPU-bbbb", "power_w": 300.0})
     watch = watched()
     assert [gpu["index"] for gpu in watch.gpus] == [1]
+    assert watch.foreign == [], "a server on another GPU takes nothing of this one"
     assert watch.samples[0]["power_w"] == [300.0]
 
 

@@ -45,7 +45,7 @@ runpy.run_path("{FAKE_SERVER}", run_name="__main__")
         signs = [
             [line.split() for line in path.read_text().splitlines()] for path in project.folder.glob("life-*")
         ]
-        return sorted((float(all_[0][0]), float(all_[-1][0]), set(all_[0][1].split(","))) for all_ in signs)
+        return sorted((float(life[0][0]), float(life[-1][0]), set(life[0][1].split(","))) for life in signs)
 
     return read
 
