@@ -17,6 +17,7 @@ from scripts.lib.logs.checks import scheduler_limit
 from scripts.lib.logs.prometheus import MetricsDelta
 from scripts.lib.logs.root_cause import errors_between
 from scripts.lib.logs.series import Interval
+from scripts.lib.standstill import standstills
 
 CONDUCT_FIELDS: dict[str, type] = {
     "forced_length": bool,
@@ -33,12 +34,15 @@ CONDUCT_FIELDS: dict[str, type] = {
     "degenerate_words": str,
     "foreign_words": str,
     "foreign_requests": int,
+    "stalled_s": float,
+    "longest_stall_s": float,
 }
 """Columns by name: int, float, bool or str. `running_asked`: requests in flight that one engine should have had;
 `busy_lines`: periodic log lines with running requests;
 `kv_usage_max`: percent; `scheduler_words`: which requests waited; `engine_error`: the first error of the engine in the
 window, `compiled_in_window`: kernels that it compiled there; `foreign_requests`: those that the server ended in the window
-beyond the client's own; None where the log does not tell or nothing was found."""
+beyond the client's own; `stalled_s`: how long the engine stood still (standstill.py), `longest_stall_s` at a time; None where
+neither log nor requests tell or nothing was found."""
 
 METRICS_HERE = (
     "truncated_share",
@@ -75,6 +79,9 @@ def conduct(
     _answers(evidence.measured, bool(values["forced_length"]), values, reasons)
     _counted(counters, values, reasons)
     values["foreign_requests"] = _foreign_requests(evidence.measured, counters)
+    stalls = standstills(evidence.measured)
+    if stalls is not None:
+        values |= {"stalled_s": sum(stalls), "longest_stall_s": max(stalls, default=0.0)}
     window = evidence.manifest["window"]
     start, end = window.get("log_start"), window.get("log_end")
     if report is None or start is None or end is None:

@@ -43,10 +43,10 @@ class Request:
     """One request as the client saw it. Times in seconds on one clock that starts at zero with the phase.
 
     Token counts are the server's usage, None where it sent none; `chunks` is how many chunks carried tokens,
-    None where the server does not tell token ids, and `largest_chunk` the most tokens in one of them. `error` is None
-    for a request that went well. `output` is the text of the answer, reasoning included, None where the evidence does
-    not keep it, and `token_ids` its tokens where the server tells them; requests with one `request_sha256` asked for the
-    same."""
+    None where the server does not tell token ids, and `largest_chunk` the most tokens in one of them; `chunk_s` is when
+    each chunk with text or tokens came, in order, empty where the evidence does not say. `error` is None for a request that
+    went well. `output` is the text of the answer, reasoning included, None where the evidence does not keep it, and
+    `token_ids` its tokens where the server tells them; requests with one `request_sha256` asked for the same."""
 
     index: int
     start_s: float
@@ -62,6 +62,7 @@ class Request:
     request_sha256: str | None = None
     token_ids: tuple[int, ...] | None = None
     largest_chunk: int | None = None
+    chunk_s: tuple[float, ...] = ()
 
     @property
     def completed(self) -> bool:
@@ -193,6 +194,7 @@ def _request(data: Mapping[str, object]) -> Request:
         output=data.get("output"),
         token_ids=_optional(data.get("token_ids"), tuple),
         largest_chunk=max(data["chunk_tokens"] or (), default=None),
+        chunk_s=tuple(data.get("chunk_s") or ()),
     )
 
 

@@ -12,6 +12,7 @@ CHECKS = (
     requests.short_window,
     requests.few_requests,
     requests.partial_load,
+    requests.stalled,
     requests.queueing,
     requests.preemptions,
     requests.prefix_hits,

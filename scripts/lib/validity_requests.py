@@ -69,6 +69,21 @@ def partial_load(case: Case) -> str | None:
 
 
 @check(
+    INVALID, "no token came in more than max_stalled_share of the window while requests were being answered"
+)
+def stalled(case: Case) -> str | None:
+    share = case.share_of("stalled_s", "wall_s")
+    if share is None or share <= case.limits["max_stalled_share"]:
+        return None
+    total_s, longest_s = case.row["stalled_s"], case.row["longest_stall_s"]
+    each = f", up to {longest_s:.1f} s at a time" if longest_s < total_s else ""
+    return (
+        f"no token for {total_s:.1f} of {case.row['wall_s']:.1f} s while requests were running{each}: "
+        "the engine stood still"
+    )
+
+
+@check(
     INVALID,
     "requests waited in more than max_waiting_share of the server's periodic lines while fewer ran "
     "than asked, or less than min_running_share of them ever ran at once",

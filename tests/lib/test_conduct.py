@@ -173,6 +173,15 @@ def test_degenerate_answers_are_counted_among_those_looked_at() -> None:
     assert went(requests=(request(),))["degenerate_words"] is None
 
 
+def test_standstills_are_summed_up() -> None:
+    chunk_s = (*(0.1 + 0.01 * n for n in range(50)), 3.0, 3.01, 7.0)
+    found = went(requests=(request_factory.request(chunk_s=chunk_s),))
+    assert found["stalled_s"] == pytest.approx(3.0 - 0.59 + 7.0 - 3.01)
+    assert found["longest_stall_s"] == pytest.approx(7.0 - 3.01)
+    assert went(requests=(request_factory.request(chunk_s=chunk_s[:50]),))["stalled_s"] == 0
+    assert went()["stalled_s"] is None
+
+
 def test_many_answers_are_sampled_evenly() -> None:
     loop = "the cat sat " * 40
     requests = tuple(request(n, output=loop if n >= 500 else "A fine answer to it.") for n in range(1000))

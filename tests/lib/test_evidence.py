@@ -18,6 +18,7 @@ def test_reads_both_phases_apart(tmp_path: Path) -> None:
     assert len(evidence.warmup) == 2
     assert [request.completion_tokens for request in evidence.measured] == [33] * 5
     assert evidence.measured[1].ttft_s == pytest.approx(0.1)
+    assert evidence.measured[1].chunk_s[0] == pytest.approx(evidence.measured[1].first_token_s)
     assert None not in (evidence.metrics_before, evidence.metrics_after, evidence.log)
 
 

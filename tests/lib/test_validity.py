@@ -61,6 +61,7 @@ FIRES_AND_SILENT = [
     ("acceptance_disagrees", {"acceptance_alarm": "acceptance disagrees: log 2.0, metrics 3.0"}, {"acceptance_alarm": None}),
     ("degenerate", {"degenerate_share": 0.5, "degenerate_words": "4 of 8 are empty"}, {"degenerate_share": 0.1}),
     ("partial_load", {"full_load_share": 0.4}, {"full_load_share": 0.9}),
+    ("stalled", {"stalled_s": 6.1, "longest_stall_s": 6.1}, {"stalled_s": 5.9, "longest_stall_s": 5.9}),
     ("foreign_load", {"foreign_cpu_share": 0.14}, {"foreign_cpu_share": 0.03, "steal_share": 0.05}),
     ("foreign_load", {"foreign_cpu_share": 0.06, "steal_share": 0.05}, {"foreign_cpu_share": 0.06}),
     ("foreign_load", {"foreign_gpu_utilization": 30}, {"foreign_gpu_utilization": 0, "foreign_gpu_memory_gib": 9.0}),
@@ -83,6 +84,18 @@ def test_a_check_fires_and_keeps_silent(name: str, bad: dict, good: dict) -> Non
 def test_others_are_named_where_they_were_seen() -> None:
     (reason,) = reasons(mtp(foreign_cpu_share=0.3, foreign_words="rustc 12.0 s"))
     assert reason == "foreign_load: others took 30% of the machine's processor time (rustc 12.0 s)"
+
+
+@pytest.mark.parametrize(
+    ("total_s", "longest_s", "words"),
+    [(90.9, 45.45, ", up to 45.5 s at a time"), (20.0, 20.0, "")],
+)
+def test_a_standstill_is_told_by_its_seconds(total_s: float, longest_s: float, words: str) -> None:
+    (reason,) = reasons(mtp(wall_s=95.5, stalled_s=total_s, longest_stall_s=longest_s))
+    assert (
+        reason
+        == f"stalled: no token for {total_s} of 95.5 s while requests were running{words}: the engine stood still"
+    )
 
 
 def test_made_up_acceptance_is_not_held_against_its_answers() -> None:

@@ -11,6 +11,7 @@ ANYTHING_IS_VALID = {
     "min_requests_per_worker": 0,
     "max_client_lag_ms": 1000,
     "max_client_lag_share": 100,
+    "max_stalled_share": 1,
     "max_foreign_cpu_share": 100,
     "speed_tolerance": 1,
 }

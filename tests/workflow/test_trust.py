@@ -8,6 +8,7 @@ FEW_ARE_ENOUGH = {
     "max_foreign_cpu_share": 10,
     "max_client_lag_ms": 1000,
     "max_client_lag_share": 100,
+    "max_stalled_share": 1,
 }
 
 
