@@ -85,6 +85,14 @@ def with_trouble() -> list[dict[str, object]]:
     ]
 
 
+def with_a_bad_baseline() -> list[dict[str, object]]:
+    """A sweep on two machines in which `none` was measured for an instant only."""
+    return [
+        record | ({"wall_s": 0.2} if record["method"] == "none" else {})
+        for record in sweep(concurrencies=(1, 4), repeats=2, hardware=("cpu", "h200"))
+    ]
+
+
 def all_failed() -> list[dict[str, object]]:
     return [record_factory.failed(cell(method, k)) for method, k in METHODS]
 
@@ -102,6 +110,7 @@ CASES = {
     "machines": lambda: sweep(hardware=("cpu", "dgx-spark", "h200"), max_model_len=(1024, 4096), repeats=2),
     "baseline alone": lambda: sweep(methods=METHODS[:1]),
     "without baseline": lambda: sweep(methods=METHODS[1:]),
+    "bad baseline": with_a_bad_baseline,
     "all failed": all_failed,
     "empty": list,
 }

@@ -20,7 +20,13 @@ _BLOCK = POINT_AXES[:5]
 _SHOWN = ("speedup", "tokens_per_step", "step_cost", "rest", "break_even_length")
 SCHEMA: dict[str, pl.DataType] = (
     {name: pl.Int64() if name in COUNT_AXES else pl.String() for name in (*POINT_AXES, "method", "k")}
-    | {"validity": pl.String(), "headline": pl.String(), "value": _NUMBER, "speedup": _NUMBER}
+    | {
+        "validity": pl.String(),
+        "baseline_validity": pl.String(),
+        "headline": pl.String(),
+        "value": _NUMBER,
+        "speedup": _NUMBER,
+    }
     | dict.fromkeys(("tokens_per_step", "step_cost", "decode_speedup", "rest"), _NUMBER)
     | dict.fromkeys(("break_even_length", "break_even_rate"), _NUMBER)
     | dict.fromkeys(("step_gb", "kv_gb", "limit_tps", "limit_share"), _NUMBER)
@@ -52,7 +58,7 @@ def _row(
     limit = roof(known, point, baseline and baseline["weights_gib"], parts.tokens_per_step)
     total = point["aggregate_tps"]
     share = total / limit.limit_tps if total is not None and limit.limit_tps else None
-    names = (*POINT_AXES, "method", "k", "validity", "headline", "speedup")
+    names = (*POINT_AXES, "method", "k", "validity", "baseline_validity", "headline", "speedup")
     return {
         **{name: point[name] for name in names},
         **asdict(parts),
@@ -92,7 +98,7 @@ def _block(rows: pl.DataFrame) -> list[str]:
     headers = ["method", "k", "c", "speedup", "tokens/step", "step cost", "rest", "break-even", "of limit"]
     body = [
         [
-            f"{row['method']}{'' if row['validity'] == VALID else ' !'}",
+            f"{row['method']}{' !' if _doubtful(row) else ''}",
             ABSENT if row["method"] == BASELINE else str(row["k"]),
             str(row["concurrency"]),
             *(_ratio(row[name], "x" if name == "speedup" else "") for name in _SHOWN),
@@ -101,6 +107,10 @@ def _block(rows: pl.DataFrame) -> list[str]:
         for row in rows.iter_rows(named=True)
     ]
     return markdown.table(headers, body, fixed=3)
+
+
+def _doubtful(row: Mapping[str, object]) -> bool:
+    return row["validity"] != VALID or row["baseline_validity"] not in (VALID, None)
 
 
 def _ratio(value: float | None, unit: str) -> str:
@@ -115,8 +125,8 @@ def _share(row: Mapping[str, object]) -> str:
 
 def _remarks(table: pl.DataFrame) -> Iterator[str]:
     """What is missing and why, each once; what cannot be."""
-    if (table["validity"] != VALID).any():
-        yield from ("", *markdown.paragraph("! not valid: see validity.md."))
+    if any(map(_doubtful, table.iter_rows(named=True))):
+        yield from ("", *markdown.paragraph("! not valid, or its `none` is not: see validity.md."))
     above = table.filter("above_limit")
     if len(above):
         words = f"""{len(above)} of {len(table)} points are above what memory bandwidth allows. Bandwidth or weights in the hardware

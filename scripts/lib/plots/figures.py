@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
-from scripts.lib.plots.naming import CLEAR, reason_names
+from scripts.lib.plots.naming import CLEAR, NO_VERDICT, reason_names
+from scripts.lib.validity import VALID
 
 
 def figure(row: Mapping[str, object], name: str) -> str:
@@ -30,7 +32,15 @@ def standing(row: Mapping[str, object]) -> str:
     if row["validity"] != "VALID":
         names = ", ".join(reason_names(row["validity_reasons"] or ()))
         return f"{row['state']}: {names}" if names else str(row["state"])
+    if row["state"] == NO_VERDICT and (below := baseline_words(row)):
+        return f"{NO_VERDICT}: {below}"
     return str(row["verdict"]) if row["state"] == CLEAR else str(row["state"])
+
+
+def baseline_words(row: Mapping[str, object]) -> str:
+    """`none is invalid` where a ratio stands on such a baseline, else nothing."""
+    validity = row.get("baseline_validity")
+    return "" if validity in (VALID, None) else f"{BASELINE} is {str(validity).lower()}"
 
 
 def label(row: Mapping[str, object], name: str) -> str:

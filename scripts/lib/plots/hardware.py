@@ -10,7 +10,7 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.plots import look
 from scripts.lib.plots.choice import RANKED
-from scripts.lib.plots.figures import figure, interval, standing
+from scripts.lib.plots.figures import baseline_words, figure, interval, standing
 from scripts.lib.plots.marks import side_by_side, values
 from scripts.lib.plots.names import TITLES
 from scripts.lib.plots.naming import named, repeats_words, value_words
@@ -85,7 +85,7 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
     name = str(row["headline"])
     text = figure(row, name)
     if row["method"] != BASELINE:
-        text += f" ({figure(row, 'speedup')})"
+        text += f" ({', '.join(filter(None, (figure(row, 'speedup'), baseline_words(row))))})"
     spread = interval(row, name)
     server = f"{value_words('hardware', row['hardware'])} {row['engine']} {row['series']}"
     return {

@@ -11,7 +11,7 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.plots import look
-from scripts.lib.plots.figures import figure, interval, label
+from scripts.lib.plots.figures import baseline_words, figure, interval, label
 from scripts.lib.plots.marks import side_by_side, values
 from scripts.lib.plots.names import TITLES
 from scripts.lib.plots.naming import CLEAR, INVALID, SETTING, UNFAIR, named, reason_names, repeats_words
@@ -45,7 +45,7 @@ def draw(points: pl.DataFrame) -> alt.TopLevelMixin:
 
 def _field(row: Mapping[str, object]) -> dict[str, object]:
     baseline, ratio = row["method"] == BASELINE, row["speedup"]
-    trusted = row["state"] not in (INVALID, UNFAIR)
+    trusted = row["state"] not in (INVALID, UNFAIR) and not baseline_words(row)
     kind = "baseline" if baseline and trusted else "ratio" if trusted and ratio else "plain"
     metric = "speedup" if ratio and not baseline else str(row["headline"])
     return {
@@ -66,7 +66,7 @@ def _below(row: Mapping[str, object], kind: str) -> str:
     if row["validity"] != "VALID":
         return _first(reason_names(row["validity_reasons"]))
     if kind == "plain":
-        return "no baseline"
+        return baseline_words(row) or "no baseline"
     if row["state"] != CLEAR:
         return str(row["state"])
     return interval(row, "speedup") if kind == "ratio" else ""

@@ -61,13 +61,19 @@ def _row(figure: Figure, points: Sequence[Mapping[str, object]], flags_of: Flags
         **{axis: nearest[axis] for axis in OF_A_FIGURE},
         "measured": measured,
         "ratio": measured / figure.value if figure.value else None,
-        "validity": nearest["validity"],
+        "validity": _validity(figure, nearest),
         "differs": [
             *_axes(figure, nearest),
             *_not_stated(figure, nearest),
             *_flags(figure, nearest, flags_of),
         ],
     }
+
+
+def _validity(figure: Figure, point: Mapping[str, object]) -> object:
+    """Of the point; of a ratio to `none` also that of the `none`."""
+    below = point["baseline_validity"] if figure.metric.startswith("speedup") else None
+    return below if point["validity"] == VALID and below is not None else point["validity"]
 
 
 def _of_words(of: Mapping[str, object]) -> str:

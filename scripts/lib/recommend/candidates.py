@@ -19,7 +19,8 @@ POINT_AXES = ("hardware", "engine", "model", "max_model_len", "scenario", "concu
 @dataclass(frozen=True)
 class Candidate:
     """One method and k at one operating point. `samples`: the headline metric by repeat, of those that count.
-    `figures`: medians of all metrics over repeats, and speedup_low, speedup_high. `objection`: why it is not ranked."""
+    `figures`: medians of all metrics over repeats, and speedup_low, speedup_high; no speedup against a `none` that is not
+    VALID. `objection`: why it is not ranked."""
 
     server: Server
     scenario: str
@@ -64,14 +65,15 @@ def operating_points(points: pl.DataFrame) -> list[OperatingPoint]:
 
 
 def _candidates(rows: pl.DataFrame) -> Iterator[Candidate]:
-    figures = [*METRICS, "speedup_low", "speedup_high"]
+    ratios = ("speedup", "speedup_low", "speedup_high")
     for row in rows.iter_rows(named=True):
         yield Candidate(
             Server.from_axes(row),
             row["scenario"],
             row["concurrency"],
             values_by_repeat(row),
-            {name: row.get(name) for name in figures},
+            {name: row.get(name) for name in (*METRICS, *ratios)}
+            | ({} if row["baseline_validity"] in (VALID, None) else dict.fromkeys(ratios)),
             objection(row),
         )
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
+from scripts.lib.plots.figures import baseline_words
 from scripts.lib.plots.naming import SETTING, counted, series, setting_words
 
 COLUMNS = ("speed-up", "tokens per step", "step cost", "break-even", "of the memory's limit")
@@ -42,7 +43,9 @@ def above_limit(analysis: pl.DataFrame) -> list[str]:
 
 
 def _name(row: Mapping[str, object]) -> str:
-    doubt = "" if row["validity"] == "VALID" else f" ({str(row['validity']).lower()})"
+    own = "" if row["validity"] == "VALID" else str(row["validity"]).lower()
+    doubts = ", ".join(filter(None, (own, baseline_words(row))))
+    doubt = f" ({doubts})" if doubts else ""
     return f"{series(str(row['method']), int(str(row['k'])))}, concurrency {row['concurrency']}{doubt}"
 
 

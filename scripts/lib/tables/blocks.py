@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
+from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import ABSENT, METRICS
 from scripts.lib.record import MEASURED
 from scripts.lib.statistics import UNRESOLVED
@@ -58,6 +59,12 @@ def figure_marks(row: Mapping[str, object]) -> str:
     return marks + (_LOST if row["repeats_valid"] < row["repeats_asked"] else "")
 
 
+def ratio_mark(row: Mapping[str, object]) -> str:
+    """The mark of the `none` beneath a point's ratio, with a space before it; nothing for a table without ratios."""
+    mark = validity_mark(row.get("baseline_validity"))
+    return f" {mark}" if mark else ""
+
+
 def status_words(row: Mapping[str, object]) -> str:
     """What stands in the place of a figure that a point does not have."""
     return "/".join(status for status in row["statuses"] if status != MEASURED) or ABSENT
@@ -65,9 +72,12 @@ def status_words(row: Mapping[str, object]) -> str:
 
 def marks_note(points: pl.DataFrame) -> list[str]:
     """What the marks in a table of points mean, as lines of markdown; only those that it has."""
-    shown = points.filter(pl.col("measured") > 0).iter_rows(named=True)
-    used = {mark for row in shown for mark in _MEANINGS if mark in _separate(figure_marks(row))}
+    shown = points.filter(pl.col("measured") > 0).to_dicts()
+    of_figures = {mark for row in shown for mark in _separate(figure_marks(row))}
+    of_ratios = {ratio_mark(row).strip() for row in shown} - {""}
+    used = of_figures | of_ratios
     words = "; ".join(f"{mark} {meaning}" for mark, meaning in _MEANINGS.items() if mark in used)
+    words += f"; in brackets that of `{BASELINE}`" if of_ratios else ""
     where = ": see validity.md" if used - {_UNRESOLVED} else ""
     return markdown.paragraph(f"Marks: {words}{where}.") if used else []
 

@@ -9,7 +9,14 @@ import polars as pl
 from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.tables import markdown
-from scripts.lib.tables.blocks import blocks_of, figure_marks, marks_note, repeats_note, status_words
+from scripts.lib.tables.blocks import (
+    blocks_of,
+    figure_marks,
+    marks_note,
+    ratio_mark,
+    repeats_note,
+    status_words,
+)
 from scripts.lib.tables.points import POINT
 
 _BLOCK = ("model", "max_model_len", "scenario", "synthetic")
@@ -25,7 +32,16 @@ def hardware_table(points: pl.DataFrame) -> pl.DataFrame:
     table = points.select(
         *POINT,
         "headline",
-        *("speedup", "verdict", "validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
+        *(
+            "speedup",
+            "baseline_validity",
+            "verdict",
+            "validity",
+            "validity_reasons",
+            "repeats_asked",
+            "repeats_valid",
+            "statuses",
+        ),
         *("max_num_seqs", "requests"),
         tps=value,
         measured=pl.col("repeats").list.len(),
@@ -97,5 +113,6 @@ def _figure(row: Mapping[str, object] | None) -> str:
         return status_words(row)
     text = METRICS[row["headline"]].text(row["tps"])
     if row["method"] != BASELINE:
-        text += f" ({METRICS['speedup'].text(row['speedup'])}{'x' if row['speedup'] is not None else ''})"
+        ratio = METRICS["speedup"].text(row["speedup"]) + ("x" if row["speedup"] is not None else "")
+        text += f" ({ratio}{ratio_mark(row)})"
     return f"{text} {figure_marks(row)}".strip()

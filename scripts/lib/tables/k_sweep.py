@@ -15,6 +15,7 @@ from scripts.lib.tables.blocks import (
     blocks_of,
     figure_marks,
     marks_note,
+    ratio_mark,
     repeats_note,
     status_words,
 )
@@ -39,7 +40,8 @@ def k_sweep_table(points: pl.DataFrame) -> pl.DataFrame:
     rows = points.filter(pl.col("k") > 0)
     kept = rows.select(
         *POINT,
-        *("headline", "speedup", "speedup_low", "speedup_high", "verdict", "acceptance_length"),
+        *("headline", "speedup", "speedup_low", "speedup_high", "baseline_validity"),
+        *("verdict", "acceptance_length"),
         *("acceptance_rate", "validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
         measured=pl.col("repeats").list.len(),
         value=pl.when(pl.col("concurrency") == 1).then("per_request_tps").otherwise("aggregate_tps"),
@@ -101,8 +103,8 @@ def _figure(row: Mapping[str, object] | None) -> str:
         return ""
     if not row["measured"]:
         return status_words(row)
-    marks = figure_marks(row)
-    return f"{ratio_text(row)} {marks}".strip()
+    below = f" ({BASELINE}{mark})" if (mark := ratio_mark(row)) else ""
+    return f"{ratio_text(row)}{below} {figure_marks(row)}".strip()
 
 
 def best_words(rows: Sequence[Mapping[str, object]]) -> str:

@@ -5,6 +5,7 @@ repeats have counts, so that figures are always shown and never mixed. Synthetic
 
     {metric}, _low, _high, _spread   median over the repeats that count; 95% interval of their mean; (max - min) / median
     speedup, _low, _high             geometric mean of the ratios to `none`, paired by repeat (statistics.py)
+    baseline_validity                of that `none`: what it makes of the ratio; None where there is no ratio to one
     noise_floor                      spread of the baseline's own headline
     verdict, verdict_reason          statistics.VERDICTS; `no verdict` for what is not VALID or has no VALID baseline
 """
@@ -40,9 +41,15 @@ POINTS_SCHEMA: dict[str, pl.DataType] = (
     | {name: pl.List(pl.Float64) for name in LISTS}
     | {"acceptance_source": pl.String(), "max_num_seqs": pl.String()}
     | {f"{_COMPARED}{part}": pl.Float64() for part in ("", "_low", "_high")}
-    | {"noise_floor": pl.Float64(), "verdict": pl.String(), "verdict_reason": pl.String()}
+    | {"baseline_validity": pl.String(), "noise_floor": pl.Float64()}
+    | {"verdict": pl.String(), "verdict_reason": pl.String()}
 )
 """`repeats` and `headline_tps`: the repeats that count and the headline's value in each, for further comparisons."""
+
+_OF_COMPARISON = (
+    *("speedup", "speedup_low", "speedup_high"),
+    *("baseline_validity", "noise_floor", "verdict", "verdict_reason"),
+)
 
 
 def points_table(cells: pl.DataFrame) -> pl.DataFrame:
@@ -174,10 +181,7 @@ def _compared(points: pl.DataFrame) -> pl.DataFrame:
     rows = points.select(names).to_dicts()
     baselines = {_conditions(row): row for row in rows if row["method"] == BASELINE and not row["synthetic"]}
     added = [_comparison(row, baselines.get(_conditions(row))) for row in rows]
-    kinds = {
-        name: POINTS_SCHEMA[name]
-        for name in ("speedup", "speedup_low", "speedup_high", "noise_floor", "verdict", "verdict_reason")
-    }
+    kinds = {name: POINTS_SCHEMA[name] for name in _OF_COMPARISON}
     return pl.concat([points, pl.DataFrame(added, schema=kinds, orient="row")], how="horizontal")
 
 
@@ -210,18 +214,15 @@ def _not_comparable(row: Mapping[str, object]) -> str:
 
 
 def _comparison(row: Mapping[str, object], baseline: Mapping[str, object] | None) -> tuple:
-    noise = None if baseline is None else statistics.spread(baseline["headline_tps"])
+    """The values of _OF_COMPARISON."""
     if baseline is None:
-        return (None, None, None, None, NO_VERDICT, f"there is no `{BASELINE}` under the same conditions")
+        why = f"there is no `{BASELINE}` under the same conditions"
+        return (None, None, None, None, None, NO_VERDICT, why)
+    noise = statistics.spread(baseline["headline_tps"])
     found = compare_points(row, baseline)
     if row["method"] == BASELINE and not row["synthetic"]:
-        verdict = statistics.BASELINE if row["validity"] == VALID else NO_VERDICT
-        return (
-            found.ratio,
-            None,
-            None,
-            noise,
-            verdict,
-            "" if verdict == statistics.BASELINE else found.reason,
-        )
-    return (found.ratio, found.low, found.high, noise, found.verdict, found.reason)
+        valid = row["validity"] == VALID
+        verdict = (statistics.BASELINE, "") if valid else (NO_VERDICT, found.reason)
+        return (found.ratio, None, None, None, noise, *verdict)
+    under = None if found.ratio is None else baseline["validity"]
+    return (found.ratio, found.low, found.high, under, noise, found.verdict, found.reason)

@@ -17,6 +17,7 @@ from scripts.lib.tables.blocks import (
     figure_marks,
     marks_note,
     method_rows,
+    ratio_mark,
     repeats_note,
     status_words,
 )
@@ -27,7 +28,15 @@ _COLUMNS = (
     *POINT,
     "headline",
     *(f"{name}{part}" for name in ("per_request_tps", "aggregate_tps") for part in _SPREAD),
-    *("speedup", "speedup_low", "speedup_high", "noise_floor", "verdict", "verdict_reason"),
+    *(
+        "speedup",
+        "speedup_low",
+        "speedup_high",
+        "baseline_validity",
+        "noise_floor",
+        "verdict",
+        "verdict_reason",
+    ),
     *("validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
 )
 """Columns of the points table."""
@@ -66,7 +75,7 @@ def _block(rows: pl.DataFrame) -> list[str]:
 
 
 def _figure(row: Mapping[str, object] | None) -> str:
-    """`24.1 (1.53x ±4%)`, the status of a point without figures, or nothing for one that was not asked for."""
+    """`24.1 (1.53x ±4%)` with its marks, the status of a point without figures, or nothing for one that was not asked for."""
     if row is None:
         return ""
     value = row[row["headline"]]
@@ -74,7 +83,7 @@ def _figure(row: Mapping[str, object] | None) -> str:
         return status_words(row)
     text = METRICS[row["headline"]].text(value)
     if row["method"] != BASELINE or row["synthetic"]:
-        text += f" ({ratio_text(row)})"
+        text += f" ({ratio_text(row)}{ratio_mark(row)})"
     elif row["noise_floor"] is not None:
         text += f" (noise {row['noise_floor']:.1%})"
     return f"{text} {marks}" if (marks := figure_marks(row)) else text

@@ -55,3 +55,10 @@ def test_more_than_the_machine_can_read_is_flagged() -> None:
 def test_unknown_facts_are_said_once() -> None:
     text = "\n".join(analysis_text(table(BASE, MTP, known=Facts())))
     assert "- limit_tps: the hardware file states no memory bandwidth (2 of 2 points)" in text
+
+
+def test_what_stands_on_a_baseline_that_is_not_valid_is_marked() -> None:
+    text = "\n".join(analysis_text(table(BASE | {"wall_s": 0.2}, MTP)))
+    assert "| mtp !" in text
+    assert "! not valid, or its `none` is not: see validity.md." in text
+    assert "| mtp  " in "\n".join(analysis_text(table(BASE, MTP)))

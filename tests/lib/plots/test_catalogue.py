@@ -112,6 +112,15 @@ def test_without_a_baseline_the_heat_map_shows_throughput(points: dict[str, pl.D
     assert "38.1 tok/s" in [row["shown"] for row in rows]
 
 
+def test_a_ratio_to_a_baseline_that_is_not_valid_is_shown_as_such(points: dict[str, pl.DataFrame]) -> None:
+    rows = rows_of(DRAW["speedup"](points["bad baseline"]).to_dict())
+    speculating = [row for row in rows if row["series"] != "none"]
+    assert {(row["kind"], row["below"]) for row in speculating} == {("plain", "none is invalid")}
+    assert all(row["label"].endswith(", no verdict: none is invalid") for row in speculating)
+    best = [row for row in rows_of(DRAW["hardware"](points["bad baseline"]).to_dict()) if not row["baseline"]]
+    assert all(row["text"].endswith("x, none is invalid)") for row in best)
+
+
 def test_hollow_points_are_explained(points: dict[str, pl.DataFrame]) -> None:
     words = words_of(DRAW["throughput"](points["trouble"]).to_dict())
     assert "diamond = unresolved" in words

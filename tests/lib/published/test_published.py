@@ -181,3 +181,11 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path, figure, words) -> None
 def test_without_a_file_the_error_says_which(tmp_path) -> None:
     with pytest.raises(ConfigError, match=r"published\.yaml"):
         load_published([tmp_path])
+
+
+def test_a_ratio_is_not_valid_where_its_baseline_is_not() -> None:
+    records = [r | ({"wall_s": 0.2} if r["method"] == "none" else {}) for r in run()]
+    table = compared(records).filter(pl.col("measured").is_not_null(), pl.col("method") != "none")
+    found = dict(table.select("metric", "validity").unique().rows())
+    assert found["speedup"] == "INVALID"
+    assert {validity for metric, validity in found.items() if metric != "speedup"} == {"VALID"}

@@ -8,13 +8,15 @@ import polars as pl
 
 from scripts.lib.recommend.answer import answer
 from scripts.lib.recommend.build import Recommendation
-from scripts.lib.recommend.candidates import objection
+from scripts.lib.recommend.candidates import objection, operating_points
 from scripts.lib.recommend.choice import choose
 from scripts.lib.recommend.table import SCHEMA, recommendation_table, recommendation_text
 from scripts.lib.recommend.traffic_plan import plan_traffic
 from scripts.lib.recommend.wishes import read_wishes
+from tests.evidence_factory import cell
 from tests.lib.recommend.cases import candidate, operating_point
 from tests.lib.recommend.test_traffic_plan import NO_WISHES
+from tests.record_factory import measured, points_of
 
 ONE = operating_point(
     candidate("none", [80.0, 80.4, 80.2]),
@@ -138,3 +140,12 @@ def test_the_machine_readable_form_is_json_and_has_it_all() -> None:
     assert plan["requests_per_s"] > 0
     assert {route["concurrency"] for route in plan["routes"]} == {1, 8}
     assert len(found["answer"]) == 2
+
+
+def test_no_ratio_is_claimed_to_a_baseline_that_is_not_valid() -> None:
+    points = points_of([measured(cell(), 20.0, wall_s=0.2), measured(cell("mtp", 1), 30.0)])
+    choice = choose(operating_points(points)[0], {})
+    assert answer([choice])[0] == "Best everywhere it was measured: mtp k1 (no valid `none` to compare with)."
+    assert recommendation_table([choice])["speedup"].to_list() == [None]
+    good = points_of([measured(cell(), 20.0), measured(cell("mtp", 1), 30.0)])
+    assert recommendation_table([choose(operating_points(good)[0], {})])["speedup"].to_list() == [1.5]

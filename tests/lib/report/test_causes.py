@@ -7,7 +7,7 @@ import pytest
 from scripts.lib.analysis.roofline import Facts
 from scripts.lib.report.causes import above_limit, causes
 from tests.report.pages import results
-from tests.results_factory import METHODS, sweep
+from tests.results_factory import METHODS, sweep, with_a_bad_baseline
 
 
 def test_a_speedup_is_taken_apart() -> None:
@@ -23,6 +23,11 @@ def test_a_speedup_is_taken_apart() -> None:
 def test_without_a_baseline_nothing_can_be_taken_apart() -> None:
     assert list(causes(results(sweep(METHODS[1:], repeats=1)).analysis)) == []
     assert list(causes(results([]).analysis)) == []
+
+
+def test_a_baseline_that_is_not_valid_is_named() -> None:
+    (setting, *_) = causes(results(with_a_bad_baseline()).analysis)
+    assert setting.rows[0][0] == "mtp k1, concurrency 1 (none is invalid)"
 
 
 def test_what_is_faster_than_memory_is_a_doubt() -> None:

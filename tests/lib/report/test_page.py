@@ -110,6 +110,7 @@ def test_nothing_to_doubt_is_said() -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
+        ("bad baseline", "no verdict: none is invalid"),
         ("empty", "There is no point to show."),
         ("empty", "Nothing was measured"),
         ("all failed", "no operating point has a valid measurement"),

@@ -23,6 +23,19 @@ def test_a_column_for_every_machine_and_engine() -> None:
     assert body(lines) == [["none", "-", "1", "20.0", "100.0"], ["mtp", "3", "1", "failed", "150.0 (1.50x)"]]
 
 
+def test_a_ratio_carries_the_mark_of_its_own_machines_baseline() -> None:
+    records = [
+        measured(cell(method, k, hardware=hardware), tps, wall_s=wall_s if method == "none" else 60.0)
+        for hardware, wall_s in (("a", 0.2), ("b", 60.0))
+        for method, k, tps in (("none", 0, 20.0), ("mtp", 3, 30.0))
+    ]
+    lines = hardware_text(hardware_table(points_of(records)))
+    assert body(lines) == [
+        ["none", "-", "1", "20.0 !!", "20.0"],
+        ["mtp", "3", "1", "30.0 (1.50x !!)", "30.0 (1.50x)"],
+    ]
+
+
 def test_different_lengths_and_scenarios_are_blocks_of_their_own() -> None:
     records = [
         measured(cell(hardware=hardware, scenario=scenario), 10.0)

@@ -80,3 +80,10 @@ def test_types_do_not_depend_on_the_outcome(records: list[dict]) -> None:
     table = k_sweep_table(points_of(records))
     assert table.schema == k_sweep_table(points_of(F06)).schema
     k_sweep_text(table)
+
+
+def test_a_ratio_to_a_baseline_that_is_not_to_be_believed() -> None:
+    records = [measured(cell(), 20.0, wall_s=0.2), measured(cell("mtp", 1), 30.0)]
+    lines = k_sweep_text(k_sweep_table(points_of(records)))
+    assert body(lines) == [["mtp", "1", "1.50x (none !!)", "1"]]
+    assert "in brackets that of `none`" in " ".join(lines)

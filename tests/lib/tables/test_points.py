@@ -107,12 +107,14 @@ def test_an_invalid_baseline_gives_a_ratio_but_no_verdict() -> None:
     row = found["mtp", 1]
     assert row["speedup"] == pytest.approx(1.5, rel=0.01)
     assert (row["verdict"], row["verdict_reason"]) == ("no verdict", "none is INVALID (short_window)")
+    assert (row["validity"], row["baseline_validity"]) == ("VALID", "INVALID")
+    assert found["none", 0]["baseline_validity"] is None
     assert found["none", 0]["verdict"] == "no verdict"
 
 
 def test_no_baseline_at_all() -> None:
     row = points(*repeats("mtp", 1, 150.0, 152.0))["mtp", 1]
-    assert (row["speedup"], row["verdict"]) == (None, "no verdict")
+    assert (row["speedup"], row["baseline_validity"], row["verdict"]) == (None, None, "no verdict")
     assert "no `none` under the same conditions" in row["verdict_reason"]
 
 

@@ -74,6 +74,17 @@ def test_figures_with_failed_requests_are_marked() -> None:
     assert not any("validity.md" in line for line in text_of(records[:1]))
 
 
+def test_a_ratio_carries_the_mark_of_its_baseline() -> None:
+    records = [measured(cell(), 20.0, wall_s=0.2), measured(cell("mtp", 1), 30.0)]
+    assert [row[2] for row in rows_of(records)[2:]] == ["20.0 !!", "30.0 (1.50x !!)"]
+    note = "Marks: !! INVALID, not to be believed; in brackets that of `none`: see validity.md."
+    assert note in " ".join(text_of(records))
+    records[1]["completed"] -= 1
+    assert rows_of(records)[3][2] == "30.0 (1.50x !!) !!"
+    plain = [measured(cell(), 20.0), measured(cell("mtp", 1), 30.0, completed=7)]
+    assert "in brackets that of" not in " ".join(text_of(plain))
+
+
 def test_repeats_give_medians_and_ratios_paired_by_repeat() -> None:
     tps = {"none": (10.0, 20.0, 40.0), "mtp": (20.0, 20.0, 60.0)}
     records = [
