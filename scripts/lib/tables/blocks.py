@@ -20,7 +20,7 @@ from scripts.lib.tables.compare import (
     over_repeats,
     usable,
 )
-from scripts.lib.validity import UNFAIR, VALID
+from scripts.lib.validity import SEVERITIES, UNFAIR, VALID
 
 POINT_BLOCK = (*CELL_BLOCK, "synthetic")
 """Points that may stand in one table; made-up acceptance has tables of its own."""
@@ -60,9 +60,11 @@ def figure_marks(row: Mapping[str, object]) -> str:
 
 
 def ratio_mark(row: Mapping[str, object]) -> str:
-    """The mark of the `none` beneath a point's ratio, with a space before it; nothing for a table without ratios."""
-    mark = validity_mark(row.get("baseline_validity"))
-    return f" {mark}" if mark else ""
+    """The mark of the `none` beneath a point's ratio, with a space before it; nothing for a table without ratios, and where
+    the point's own mark says as much."""
+    below = row.get("baseline_validity")
+    worse = below is not None and SEVERITIES.index(below) > SEVERITIES.index(row["validity"])
+    return f" {validity_mark(below)}" if worse else ""
 
 
 def status_words(row: Mapping[str, object]) -> str:

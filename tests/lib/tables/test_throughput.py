@@ -80,7 +80,7 @@ def test_a_ratio_carries_the_mark_of_its_baseline() -> None:
     note = "Marks: !! INVALID, not to be believed; in brackets that of `none`: see validity.md."
     assert note in " ".join(text_of(records))
     records[1]["completed"] -= 1
-    assert rows_of(records)[3][2] == "30.0 (1.50x !!) !!"
+    assert rows_of(records)[3][2] == "30.0 (1.50x) !!", "its own mark says as much"
     plain = [measured(cell(), 20.0), measured(cell("mtp", 1), 30.0, completed=7)]
     assert "in brackets that of" not in " ".join(text_of(plain))
 
