@@ -88,9 +88,8 @@ class Started:
                 return diagnosis.stuck(self.log, self._timeout_words(health_s), "startup")
             if time.monotonic() - told > _TELL_EVERY_S:
                 told = time.monotonic()
-                self._say(
-                    f"starting, {progress.duration(self._elapsed)}: {last_words(self.log) if self.log else ''}"
-                )
+                words = last_words(self.log) if self.log else ""
+                self._say(f"starting, {progress.duration(self._elapsed)}{words and f': {words}'}")
             time.sleep(_POLL_S)
 
     def _ready(self, first: FirstAnswers, health_s: float) -> Ready:

@@ -83,7 +83,23 @@ def test_the_closing_line_is_of_this_run(path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (7500, "2 h 05 min")]
+    ("seconds", "words"),
+    [
+        *[
+            (0.4, "0 s"),
+            (89.4, "89 s"),
+            (89.9, "90 s"),
+            (90, "1 min 30 s"),
+            (120.1, "2 min"),
+            (134.9, "2 min 15 s"),
+        ],
+        *[(597, "9 min 55 s"), (599, "10 min"), (629, "10 min"), (3600, "60 min"), (7500, "2 h 05 min")],
+    ],
 )
 def test_duration(seconds, words):
     assert progress.duration(seconds) == words
+
+
+def test_a_line_every_quarter_of_a_minute_tells_another_time():
+    told = [progress.duration(seconds) for seconds in range(15, 600, 15)]
+    assert len(set(told)) == len(told)

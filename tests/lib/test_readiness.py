@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 
 import pytest
 
+from scripts.lib import readiness
 from scripts.lib.endpoint import Failure
 from scripts.lib.launch import Launch
 from scripts.lib.readiness import Ready, Started
@@ -18,15 +20,14 @@ SANE = {"ttft_s": 0.001, "step_s": 0.001, "answers": {"bridge": "A bridge is for
 
 
 @contextmanager
-def started(tmp_path, behaviour, *words, **changes):
-    """A fake server on its way, and what was said on the console."""
+def started(tmp_path, behaviour, *words, say=print, **changes):
+    """A fake server on its way; `say` takes the lines for the console."""
     argv = (*COMMAND, *words, "--port", "{port}")
     limits = {"startup_limit_s": 20.0, "startup_stall_s": 5.0, "gate": False} | changes
     launch = Launch("vllm", "process", argv, {"FAKE_SERVER": json.dumps(behaviour)}, **limits)
     process = ServerProcess.start(launch, tmp_path / "server.log", tmp_path, tmp_path)
-    said: list[str] = []
     try:
-        yield Started(launch, process.base_url, process.log, process, None, said.append)
+        yield Started(launch, process.base_url, process.log, process, None, say)
     finally:
         process.stop(2)
 
@@ -71,6 +72,17 @@ def test_a_start_that_takes_too_long_while_the_log_is_silent(tmp_path):
         failure = server.await_ready()
         assert "/health did not answer" in failure.cause
         assert failure.retry
+
+
+def test_what_the_console_is_told_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr(readiness, "_TELL_EVERY_S", 0.0)
+    said = []
+    slow = SANE | {"faults": [{"kind": "never_ready", "log": True}]}
+    limits = {"startup_limit_s": 1.5, "startup_stall_s": 0.1}
+    with started(tmp_path, slow, "--model", "m", say=said.append, **limits) as server:
+        server.await_ready()
+    assert said[0] == "starting, 0 s", "the log is empty"
+    assert re.fullmatch(r"starting, [12] s: \S.*", said[-1])
 
 
 def test_nonsense_is_no_server_to_time(tmp_path):
