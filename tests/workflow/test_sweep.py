@@ -86,6 +86,18 @@ def test_what_changed_is_measured_although_snakemake_forgot_everything(project):
     assert "--max-num-seqs 7" in project.cell("none", 1)["command"]
 
 
+def test_tables_are_of_what_is_asked_although_snakemake_forgot_everything(project):
+    """Whoever copies results and store to another machine leaves .snakemake behind."""
+    project.save(method=[{"name": "none"}, {"name": "mtp", "k": [3]}], concurrency=[1])
+    project.run()
+    shutil.rmtree(project.folder / ".snakemake")
+    project.save(method=[{"name": "none"}], concurrency=[1])
+    project.run()
+    assert project.measured == []
+    assert project.cells()["method"].to_list() == ["none"]
+    assert "mtp" not in (project.folder / "results/summary.txt").read_text()
+
+
 @pytest.mark.parametrize("target", [CELL, "results/tables/records.parquet"])
 def test_one_file_that_is_there_is_made_anew_although_snakemake_forgot_everything(project, target):
     project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[4])

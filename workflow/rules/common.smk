@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import IOFile
 from snakemake.logging import logger
 from snakemake.utils import validate
 
@@ -66,10 +67,11 @@ SCHEDULE_CELLS = [cell for schedule in SCHEDULED for cell in schedule.cells(SWEE
 
 
 def made_first(needed, output):
-    """`needed`, input of the rule that makes `output`. Snakemake makes a missing file only for what has to run anyway, and forgets
-    what was asked before when .snakemake is lost: so `output` has to run, as with --forcerun, when one of `needed` is missing.
+    """`needed`, input of the rule that makes `output`. Snakemake makes a missing file only for what has to run anyway, and once
+    .snakemake is lost it takes a file that is there for what is asked now, whatever it was made from. So `output` has to run, as
+    with --forcerun, when one of `needed` is missing and when nothing is remembered of it.
     """
-    if not all(Path(file).exists() for file in needed):
+    if not all(Path(file).exists() for file in needed) or workflow.persistence.metadata(IOFile(output)) is None:
         workflow.dag.forcefiles.add(output)
     return needed
 

