@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.lib.evidence import Request
+from scripts.lib.evidence import Evidence, Request, read_evidence
 from scripts.lib.standstill import standstills
 from tests import request_factory
+
+DATA = Path(__file__).parents[1] / "data" / "h200"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Evidence]:
+    """The evidence of tests/data/h200 by folder."""
+    folder = tmp_path_factory.mktemp("h200")
+    with tarfile.open(DATA / "evidence.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    manifests = (folder / "store").rglob("manifest.json")
+    return {str(path.parent.relative_to(folder / "store")): read_evidence(path.parent) for path in manifests}
+
+
+def test_of_the_real_runs_those_stood_still_in_which_the_engine_hung(real: dict[str, Evidence]) -> None:
+    """vLLM 0.26 dflash on an H200: steps of 18 to 45 s, also while new requests of 66 tokens each waited."""
+    found = {path: standstills(evidence.measured) for path, evidence in real.items()}
+    assert len(found) > 20
+    assert None not in found.values()
+    stood = {path: [round(length_s, 1) for length_s in lengths] for path, lengths in found.items() if lengths}
+    at = "h200/vllm-0.26.0/nemo/dflash/k{}/len4096/forced-256/c8/r1/{}"
+    assert stood == {
+        at.format(3, "4d8616ecd4c96ef3"): [45.4, 45.4],
+        at.format(3, "4d8616ecd4c96ef3.attempt-1"): [45.7, 45.7, 43.2, 34.9, 34.9],
+        at.format(7, "efd5fb3d655a8b28"): [18.7, 18.7, 18.8],
+    }
 
 
 def answer(*chunk_s: float, start_s: float = 0.0, **changes: Any) -> Request:

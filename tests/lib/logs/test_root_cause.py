@@ -304,6 +304,19 @@ def test_engine_that_died_without_a_word() -> None:
     assert (failure.catalogue_id, failure.failure_class) == ("engine_dead", "unknown")
 
 
+KILLED = DATA / "h200_crash_engine_core_killed.log.gz"
+
+
+def test_an_engine_core_that_was_killed_is_told_as_such_and_not_sent_to_the_lines_above() -> None:
+    """SIGKILL to vLLM's EngineCore in the middle of its work: the API server closes in good order and exits with 0."""
+    failure = find_failure(KILLED, exit_status=0, ended="exited")
+    assert (failure.catalogue_id, failure.failure_class) == ("engine_dead", "unknown")
+    assert "nothing in this log says why: it was killed (host memory, a limit, somebody)" in failure.cause
+    assert "dmesg" in failure.fix
+    assert "above" not in failure.cause + failure.fix
+    assert find_failure(KILLED, exit_status=-9).catalogue_id == "host_oom_kill"
+
+
 @pytest.mark.parametrize("status", [-9, 137])
 def test_silent_death_and_kill_is_host_memory(status: int) -> None:
     for text in (READY + dead(), START):
@@ -619,7 +632,9 @@ def test_sglang_wrapper_alone() -> None:
     failure = parse(
         sglang("Received sigquit from a child proces. It usually means the child failed.")
     ).failure
-    assert failure.catalogue_id == "child_failed_sglang"
+    assert (failure.catalogue_id, failure.failure_class) == ("child_failed_sglang", "unknown")
+    assert "nothing in this log says why" in failure.cause
+    assert "dmesg" in failure.fix
 
 
 def test_sglang_watchdog() -> None:
