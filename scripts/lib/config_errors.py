@@ -120,6 +120,8 @@ def _word(error: Any) -> str:
     if error.parent is None and "propertyNames" in list(error.absolute_schema_path):
         return f"{_dotted(place)}: {_word_name(error, value)}"
     where = _dotted(place) if place else "top level"
+    if error.schema.get("writeOnly"):
+        return f"{where}: does not have the right form (not repeated here: it may be a secret); {error.schema['description']}"
     if kind == "type":
         return f"{where}: {_word_type(limit, value, error.schema)}"
     if kind == "enum":

@@ -215,3 +215,22 @@ def test_every_object_of_every_schema_is_closed_or_open_on_purpose(schema):
                 walk(item)
 
     walk(data)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"environment_names": ["HF_TOKEN=hf_value"]},
+        {"environment_names": "HF_TOKEN=hf_value"},
+        {"environment_names": {"HF_TOKEN": "hf_value"}},
+        {"environment_names": ["A=hf_value", "A=hf_value"]},
+        {"api_key_name": "hf_value/1"},
+    ],
+)
+def test_a_secret_in_the_place_of_its_name_is_not_repeated(keys):
+    engine = {"description": "an engine", "kind": "vllm", "launcher": "process"}
+    check(engine, "engine", "engine.yaml")
+    with pytest.raises(ConfigError, match="it may be a secret") as refused:
+        check(engine | keys, "engine", "engine.yaml")
+    assert "hf_value" not in str(refused.value)
+    assert next(iter(keys)) in str(refused.value)

@@ -71,7 +71,10 @@ def made_first(needed, output):
     .snakemake is lost it takes a file that is there for what is asked now, whatever it was made from. So `output` has to run, as
     with --forcerun, when one of `needed` is missing and when nothing is remembered of it.
     """
-    if not all(Path(file).exists() for file in needed) or workflow.persistence.metadata(IOFile(output)) is None:
+    if (
+        not all(Path(file).exists() for file in needed)
+        or workflow.persistence.metadata(IOFile(output)) is None
+    ):
         workflow.dag.forcefiles.add(output)
     return needed
 
