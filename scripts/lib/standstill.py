@@ -1,7 +1,7 @@
 """When an engine stood still: times without any token although answers were being generated.
 
 One step of an engine takes all its requests on, so between two arrivals of tokens lies at most one step. What may last longer is
-the prefill of those that wait for their first token: it holds up all others, but takes less per token than a decoding step does.
+the prefill of those that wait for their first token, which holds up all others; its tokens tell how long it can take.
 Pure; times in seconds on one clock.
 """
 
@@ -19,6 +19,8 @@ LEAST_S = 0.5
 STEPS = 20
 """nor what is shorter than so many usual steps: slow engines take seconds for one. A step is an interval between chunks of one
 request, which under speculation bring several tokens."""
+STEPS_PER_PROMPT_TOKEN = 3
+"""Nor what a prefill may take that goes on meanwhile: GPUs need hundredths of a step for a token, slow CPUs as much as a step."""
 _TOGETHER_S = 0.001
 """Chunks nearer than this came in one packet: something on the way collects them, and what counts is the time between packets."""
 
@@ -38,7 +40,7 @@ def standstills(measured: Sequence[Request]) -> list[float] | None:
         for a, b in pairwise(arrivals)
         if b - a > max(LEAST_S, STEPS * step_s)
         and _generating(answered, a, b)
-        and b - a > step_s * _tokens_waiting(measured, a, b)
+        and b - a > STEPS_PER_PROMPT_TOKEN * step_s * _tokens_waiting(measured, a, b)
     ]
 
 
