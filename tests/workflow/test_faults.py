@@ -223,6 +223,22 @@ def test_an_engine_that_dies_under_one_cell_costs_that_cell_alone(project):
     assert project.cell("mtp", 4)["status"] == "measured"
 
 
+def test_an_illegal_memory_access_at_concurrency_8_is_one_failed_cell(project):
+    """As dflash on an H200 (tests/data/logs/h200_dflash_k3): one request at a time is fine, eight are not."""
+    project.save(concurrency=[1, 8])
+    project.faults({"kind": "die_at_request", "method": "mtp", "concurrency": 8})
+    project.run(status=1)
+    everything_gone(project)
+    cell = project.cell("mtp", 8)
+    assert (cell["status"], cell["failure_class"]) == ("failed", "resource_runtime")
+    assert "an illegal memory access was encountered" in cell["failure_root_line"]
+    others = [
+        project.cell(method, concurrency) for method, concurrency in (("none", 1), ("none", 8), ("mtp", 1))
+    ]
+    assert {other["status"] for other in others} == {"measured"}
+    assert "illegal memory access" in (project.folder / "results/tables/failures.md").read_text()
+
+
 def test_a_busy_port_is_tried_again_at_once(project):
     project.faults({"kind": "port_busy", "method": "mtp", "once": str(project.folder / "once")})
     output = project.run()
