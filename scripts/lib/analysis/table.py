@@ -99,7 +99,7 @@ def _block(rows: pl.DataFrame) -> list[str]:
     body = [
         [
             f"{row['method']}{' !' if _doubtful(row) else ''}",
-            ABSENT if row["method"] == BASELINE else str(row["k"]),
+            markdown.k_text(row["k"]),
             str(row["concurrency"]),
             *(_ratio(row[name], "x" if name == "speedup" else "") for name in _SHOWN),
             _share(row),
