@@ -91,6 +91,14 @@ def test_noise_of_random_weights_is_called_degenerate(cells):
     assert found["validity_reasons"][0].startswith("degenerate: ")
 
 
+def test_an_engine_that_stood_still_gives_no_figure_to_believe(cells):
+    standing = cells.filter(pl.col("validity_reasons").list.join(" ").str.contains("stalled: "))
+    assert set(standing.select("method", "k", "concurrency").rows()) == {("dflash", 3, 8), ("dflash", 7, 8)}
+    assert nemo(cells, "dflash", 3, 8)["validity_reasons"][0].startswith(
+        "stalled: no token for 90.9 of 95.5 s"
+    )
+
+
 def test_an_engine_that_was_killed_is_a_failed_cell_and_was_measured_again(store, cells):
     [first] = records(store.rglob("*.attempt-1"))
     assert (first["status"], first["failure_phase"]) == ("failed", "measure")
