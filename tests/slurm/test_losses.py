@@ -42,7 +42,7 @@ def test_a_cancelled_job_a_lost_node_and_a_job_over_its_time(project):
     cancelled, lost, late = (running(project, name) for name in names)
     cluster = project.cluster
     cluster.command("scancel", cancelled)
-    cluster.command("scontrol", "update", f"JobId={late}", "EndTime=now")
+    cluster.command("scontrol", "update", f"JobId={late}", "EndTime=now+5")  # later than the controller's now
     cluster.crash_node("gb200")
     wait_for(lambda: cluster.node_states()["gb200"].startswith("down"), 60, "Slurm to miss the node")
     cluster.start_node("gb200")
