@@ -162,8 +162,8 @@ class Project:
     def cells(self) -> pl.DataFrame:
         return pl.read_parquet(self.folder / "results/tables/cells.parquet")
 
-    def cell(self, method: str, concurrency: int) -> dict:
-        rows = self.cells().filter(pl.col("method") == method, pl.col("concurrency") == concurrency)
+    def cell(self, method: str, concurrency: int, **axes: object) -> dict:
+        rows = self.cells().filter(method=method, concurrency=concurrency, **axes)
         assert len(rows) == 1
         return rows.row(0, named=True)
 

@@ -2,35 +2,40 @@
 
 import json
 
-import pytest
-
 LATER = 2
 """The gate's questions after the first completion: so many completions come before a boot's first cell."""
 
 
-def mtp(project, concurrency):
-    row = project.cell("mtp", concurrency)
+def outcome(row):
     return row["status"], row["failure_class"], row["failure_phase"]
 
 
-@pytest.mark.parametrize("mode", ["repetition", "empty", "one_token", "gibberish"])
-def test_a_server_that_talks_nonsense_is_not_timed(project, mode):
-    project.faults({"kind": "garbage_output", "method": "mtp", "mode": mode})
+def mtp(project, concurrency):
+    return outcome(project.cell("mtp", concurrency))
+
+
+def test_a_server_that_talks_nonsense_is_not_timed(project):
+    said = {
+        ("repetition", 1): "the the the",
+        ("empty", 2): "''",
+        ("one_token", 3): "The",
+        ("gibberish", 4): "hardly any text",
+    }
+    project.save(method=[{"name": "none"}, {"name": "mtp", "k": [k for _, k in said]}])
+    project.faults(*({"kind": "garbage_output", "method": "mtp", "k": k, "mode": mode} for mode, k in said))
     output = project.run(status=1)
     assert project.measured == ["none len1024 c1", "none len1024 c4"], "the other server is measured"
-    assert mtp(project, 1) == mtp(project, 4) == ("failed", "infeasible", "gate")
-    row = project.cell("mtp", 1)
-    assert "the server answers nonsense: asked" in row["failure_cause"]
-    said = {"repetition": "the the the", "empty": "''", "one_token": "The", "gibberish": "hardly any text"}[
-        mode
-    ]
-    assert said in row["failure_cause"]
-    assert row["aggregate_tps"] is None
-    assert "forget" in row["failure_fix"]
-    assert len(project.starts) == 2, output
-    manifest = json.loads((project.evidence("mtp", 3, 1) / "manifest.json").read_text())
-    assert len(manifest["server"]["gate"]) == 3
-    assert not (project.evidence("mtp", 3, 1) / "requests.jsonl").read_text()
+    assert len(project.starts) == 1 + len(said), output
+    for (_, k), words in said.items():
+        rows = [project.cell("mtp", concurrency, k=k) for concurrency in (1, 4)]
+        assert [outcome(row) for row in rows] == [("failed", "infeasible", "gate")] * 2
+        assert "the server answers nonsense: asked" in rows[0]["failure_cause"]
+        assert words in rows[0]["failure_cause"]
+        assert rows[0]["aggregate_tps"] is None
+        assert "forget" in rows[0]["failure_fix"]
+        manifest = json.loads((project.evidence("mtp", k, 1) / "manifest.json").read_text())
+        assert len(manifest["server"]["gate"]) == 3
+        assert not (project.evidence("mtp", k, 1) / "requests.jsonl").read_text()
 
     project.faults()
     project.run(status=1)

@@ -75,10 +75,17 @@ def test_a_deleted_store_is_measured_again_although_results_are_there(project):
     assert project.measured == ["none len1024 c1", "none len1024 c4"]
 
 
-def test_what_changed_is_measured_although_snakemake_forgot_everything(project):
-    """Without .snakemake nothing remembers the earlier flags but the files of tries and the store."""
-    project.save(method=[{"name": "none"}], concurrency=[1])
+def test_what_is_asked_is_what_is_made_although_snakemake_forgot_everything(project):
+    """Without .snakemake, which nobody copies to another machine, only the files of tries and the store remember earlier flags."""
+    project.save(method=[{"name": "none"}, {"name": "mtp", "k": [3]}], concurrency=[1])
     project.run()
+    shutil.rmtree(project.folder / ".snakemake")
+    project.save(method=[{"name": "none"}])
+    project.run()
+    assert project.measured == []
+    assert project.cells()["method"].to_list() == ["none"]
+    assert "mtp" not in (project.folder / "results/summary.txt").read_text()
+
     shutil.rmtree(project.folder / ".snakemake")
     project.save(overrides=[{"when": {"method": "none"}, "flags": {"max-num-seqs": 7}}])
     project.run()
@@ -86,28 +93,17 @@ def test_what_changed_is_measured_although_snakemake_forgot_everything(project):
     assert "--max-num-seqs 7" in project.cell("none", 1)["command"]
 
 
-def test_tables_are_of_what_is_asked_although_snakemake_forgot_everything(project):
-    """Whoever copies results and store to another machine leaves .snakemake behind."""
-    project.save(method=[{"name": "none"}, {"name": "mtp", "k": [3]}], concurrency=[1])
-    project.run()
-    shutil.rmtree(project.folder / ".snakemake")
-    project.save(method=[{"name": "none"}], concurrency=[1])
-    project.run()
-    assert project.measured == []
-    assert project.cells()["method"].to_list() == ["none"]
-    assert "mtp" not in (project.folder / "results/summary.txt").read_text()
-
-
-@pytest.mark.parametrize("target", [CELL, "results/tables/records.parquet"])
-def test_one_file_that_is_there_is_made_anew_although_snakemake_forgot_everything(project, target):
+def test_one_file_that_is_there_is_made_anew_although_snakemake_forgot_everything(project):
+    targets = [CELL, "results/tables/records.parquet"]
     project.save(method=[{"name": "mtp", "k": [3]}], concurrency=[4])
-    project.run(target)
-    shutil.rmtree(project.folder / ".snakemake")
-    project.save(overrides=[{"when": {"method": "mtp"}, "flags": {"max-num-seqs": 7}}])
-    project.run(target)
-    assert project.measured == ["mtp k3 len1024 c4"]
-    project.run(target)
-    assert "Nothing to be done" in project.console
+    project.run(*targets)
+    for slots, target in enumerate(targets, 7):
+        shutil.rmtree(project.folder / ".snakemake")
+        project.save(overrides=[{"when": {"method": "mtp"}, "flags": {"max-num-seqs": slots}}])
+        project.run(target)
+        assert project.measured == ["mtp k3 len1024 c4"]
+        project.run(target)
+        assert "Nothing to be done" in project.console
 
 
 def test_a_finished_cell_says_where_its_evidence_lies_without_a_server(project):
