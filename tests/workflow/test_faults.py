@@ -12,6 +12,7 @@ import pytest
 
 from scripts.lib.guard import children
 from tests.processes import running_with, wait_for
+from tests.workflow.project import CELLS_ALONE
 
 SLOW = {"step_s": {"none": 0.004, "default": 0.08}}
 ALL = ["none len1024 c1", "none len1024 c4", "mtp k3 len1024 c1", "mtp k3 len1024 c4"]
@@ -64,6 +65,7 @@ def completes(project, expected):
 
 @pytest.mark.parametrize("how", ["ctrl-c", "SIGTERM", "SIGKILL"])
 def test_the_end_of_snakemake_in_the_middle_of_a_cell(project, how):
+    project.target = CELLS_ALONE
     project.truth |= SLOW
     project.save()
     process = run_until(project, "mtp k3 len1024 short c1: warming up")
@@ -77,6 +79,7 @@ def test_the_end_of_snakemake_in_the_middle_of_a_cell(project, how):
 
 @pytest.mark.parametrize("whose", ["serve", "measure"])
 def test_sigkill_of_a_job(project, whose):
+    project.target = CELLS_ALONE
     project.truth |= SLOW
     project.save()
     process = run_until(project, "mtp k3 len1024 short c1: warming up")
@@ -131,6 +134,7 @@ def test_a_server_that_never_becomes_ready(project):
 
 
 def test_a_slow_start_is_given_time_while_the_log_moves(project):
+    project.target = CELLS_ALONE
     project.save(startup={"limit_s": 1, "stall_s": 3})
     project.faults({"kind": "slow_start", "method": "mtp", "s": 5, "log": True})
     project.run()
@@ -240,6 +244,7 @@ def test_an_illegal_memory_access_at_concurrency_8_is_one_failed_cell(project):
 
 
 def test_a_busy_port_is_tried_again_at_once(project):
+    project.target = CELLS_ALONE
     project.faults({"kind": "port_busy", "method": "mtp", "once": str(project.folder / "once")})
     output = project.run()
     assert "trying once more" in output
@@ -247,6 +252,7 @@ def test_a_busy_port_is_tried_again_at_once(project):
 
 
 def test_servers_that_ignore_sigterm_do_not_stay(project):
+    project.target = CELLS_ALONE
     project.faults({"kind": "ignore_sigterm"})
     project.run()
     assert project.measured == ALL
@@ -256,6 +262,7 @@ def test_servers_that_ignore_sigterm_do_not_stay(project):
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
 def test_with_the_grace_that_users_have_a_server_that_ignores_sigterm_is_gone_in_time(project, how):
     """The other tests shorten stop_grace_s; what is promised must hold without."""
+    project.target = CELLS_ALONE
     del project.matrix["stop_grace_s"]
     project.truth |= SLOW
     project.faults({"kind": "ignore_sigterm"})
@@ -267,6 +274,7 @@ def test_with_the_grace_that_users_have_a_server_that_ignores_sigterm_is_gone_in
 
 
 def test_damaged_evidence_is_measured_again_alone(project):
+    project.target = CELLS_ALONE
     project.run()
     for concurrency, harmed in ((1, lambda data: data[: len(data) // 2]), (4, lambda data: bytes(len(data)))):
         path = project.evidence("mtp", 3, concurrency) / "requests.jsonl"
@@ -302,6 +310,7 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(project):
 
 
 def test_two_sweeps_on_one_device_wait_for_each_other(project, tmp_path_factory):
+    project.target = CELLS_ALONE
     from tests.workflow.project import Project
 
     other = Project(tmp_path_factory.mktemp("other"))

@@ -6,6 +6,8 @@ import shutil
 import polars as pl
 import pytest
 
+from tests.workflow.project import CELLS_ALONE
+
 CELL = "results/cells/sim/fake/toy/mtp/k3/len1024/short/c4/r1/record.json"
 
 
@@ -46,6 +48,7 @@ def test_a_sweep_measures_everything_once_and_then_nothing(project):
 
 
 def test_more_is_measured_alone_and_the_rest_comes_from_the_store(project):
+    project.target = CELLS_ALONE
     project.run()
     project.save(concurrency=[1, 2, 4])
     project.run()
@@ -68,6 +71,7 @@ def test_more_is_measured_alone_and_the_rest_comes_from_the_store(project):
 
 
 def test_a_deleted_store_is_measured_again_although_results_are_there(project):
+    project.target = CELLS_ALONE
     project.save(method=[{"name": "none"}])
     project.run()
     shutil.rmtree(project.folder / "store")
@@ -124,6 +128,7 @@ def test_a_finished_cell_says_where_its_evidence_lies_without_a_server(project):
 
 def test_many_cells_of_one_boot_do_not_wait_for_those_that_cannot_start_yet(project):
     """Snakemake's pool is one worker short for a large group: the last cells start when others end."""
+    project.target = CELLS_ALONE
     project.save(method=[{"name": "none"}], concurrency=[1, 2, 3, 4, 5, 6, 7, 8])
     output = project.run()
     assert len(project.measured) == 8
@@ -162,6 +167,7 @@ def test_a_cell_that_cannot_be_is_refused_before_anything_starts(project, path, 
 
 
 def test_what_decides_the_outcome_is_measured_anew_and_nothing_else(project):
+    project.target = CELLS_ALONE
     project.run("--config", "concurrency=[1]")
     project.save(concurrency=[1])
 
@@ -207,6 +213,7 @@ def test_infeasible_cells_are_rows_with_their_reason_and_no_failure(project):
 
 
 def test_repeats_are_boots_with_the_order_reversed(project):
+    project.target = CELLS_ALONE
     project.save(repeats=2, method=[{"name": "none"}])
     project.run()
     assert len(project.starts) == 2
@@ -214,6 +221,7 @@ def test_repeats_are_boots_with_the_order_reversed(project):
 
 
 def test_forget_measures_one_cell_again_and_keeps_the_old_evidence(project):
+    project.target = CELLS_ALONE
     import subprocess
     import sys
 
