@@ -1,7 +1,9 @@
-"""A thread for every job of a run, in Snakemake's executor of local jobs."""
+"""What keeps the jobs of a run from running at once on this machine: threads of Snakemake's executor, which are made, and --cores,
+of which is told."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,3 +18,18 @@ def make_room(scheduler: Any, jobs: int) -> None:
     if hasattr(executor, "workers"):  # others' plugins and --touch start no threads
         executor.workers += jobs
         executor.pool = ThreadPoolExecutor(max_workers=executor.workers)
+
+
+def kept_idle(devices: int, cores: int, servers: Iterable[int]) -> list[str]:
+    """That --cores keeps GPUs idle which --resources device gives, as lines for the console. `servers`: how many GPUs each of the
+    run's takes; each takes one core."""
+    at_once = 0
+    for gpus in sorted(servers):
+        if gpus > devices:
+            break
+        devices, at_once = devices - gpus, at_once + 1
+    if at_once <= cores:
+        return []
+    return [
+        f"--cores {cores} lets so many servers run at once; the GPUs are enough for {at_once}: --cores {at_once}"
+    ]

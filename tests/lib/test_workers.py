@@ -4,7 +4,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-from scripts.lib.workers import make_room
+import pytest
+
+from scripts.lib.workers import kept_idle, make_room
 
 
 def test_every_job_has_a_thread():
@@ -26,3 +28,27 @@ def test_on_a_cluster_the_local_jobs_get_it():
     assert local.workers == 4
     make_room(SimpleNamespace(_local_executor=None, _executor=cluster), 3)
     assert vars(cluster) == {}
+
+
+@pytest.mark.parametrize(
+    ("devices", "cores", "servers"),
+    [
+        (1, 1, [1, 1]),
+        (2, 2, [1, 1, 2]),
+        (4, 2, [2, 2, 2]),
+        (4, 1, [1]),
+        (1, 1, [2]),
+        (2, 1, [10**6, 10**6]),
+        (2, 1, []),
+    ],
+)
+def test_nothing_is_said_where_cores_keep_no_gpu_idle(devices, cores, servers):
+    assert kept_idle(devices, cores, servers) == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "cores", "servers", "enough"), [(2, 1, [1, 1, 1], 2), (4, 2, [1, 2, 1], 3)]
+)
+def test_gpus_that_cores_keep_idle_are_told(devices, cores, servers, enough):
+    (words,) = kept_idle(devices, cores, servers)
+    assert words.endswith(f"--cores {enough}")

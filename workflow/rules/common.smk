@@ -100,6 +100,9 @@ onstart:
         run_lock.hold(Path(RESULTS, ".run.lock"))
         devices = workflow.scheduler.global_resources.get("device") if workflow.local_exec else None
         progress.begin(PROGRESS, PLAN.work(devices))
+        if devices:
+            for words in workers.kept_idle(devices, workflow.cores, map(PLAN.devices, PLAN.asked_boots)):
+                progress.say(words)
         write_specs(PLAN, Path(CELLS), Path(RESULTS, "servers"))
         if workflow.local_exec:
             for words in admission.ahead(PLAN.device_requests, device.usable_gpus):
