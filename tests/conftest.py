@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,12 @@ def nvml(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     yield told
     sys.modules.pop("pynvml", None)
+
+
+@pytest.fixture(scope="session")
+def h200_store(tmp_path_factory):
+    """The cell store that a run on two H200s left (tests/data/h200/README.md)."""
+    folder = tmp_path_factory.mktemp("h200")
+    with tarfile.open(Path(__file__).parent / "data/h200/evidence.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "store"

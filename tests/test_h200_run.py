@@ -1,8 +1,5 @@
 """Evidence of a real run on two H200s (tests/data/h200/README.md) through the records to the tables."""
 
-import tarfile
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -15,16 +12,7 @@ from scripts.lib.tables.points import points_table
 from scripts.lib.tables.throughput import throughput_table, throughput_text
 from scripts.lib.validity import default_limits
 
-DATA = Path(__file__).parent / "data" / "h200"
 GPU_0, GPU_1 = "GPU-f322c491-0efb-b99f-be8a-3edfdd2dc950", "GPU-302f471a-2f49-495c-3f0d-bf7b33a2da4c"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("h200")
-    with tarfile.open(DATA / "evidence.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "store"
 
 
 def records(folders):
@@ -34,8 +22,8 @@ def records(folders):
 
 
 @pytest.fixture(scope="module")
-def cells(store):
-    folders = sorted(path.parent for path in store.rglob("manifest.json"))
+def cells(h200_store):
+    folders = sorted(path.parent for path in h200_store.rglob("manifest.json"))
     return judged(records_table(records(f for f in folders if ".attempt-" not in f.name)), default_limits())
 
 
@@ -99,8 +87,8 @@ def test_an_engine_that_stood_still_gives_no_figure_to_believe(cells):
     )
 
 
-def test_an_engine_that_was_killed_is_a_failed_cell_and_was_measured_again(store, cells):
-    [first] = records(store.rglob("*.attempt-1"))
+def test_an_engine_that_was_killed_is_a_failed_cell_and_was_measured_again(h200_store, cells):
+    [first] = records(h200_store.rglob("*.attempt-1"))
     assert (first["status"], first["failure_phase"]) == ("failed", "measure")
     assert first["failure_root_line"].startswith("vllm.v1.engine.exceptions.EngineDeadError")
     assert nemo(cells, "dflash", 3, 8)["status"] == "measured"

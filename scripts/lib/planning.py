@@ -184,14 +184,14 @@ class Plan:
     @property
     def device_requests(self) -> dict[str, DeviceRequest]:
         """What the servers that this run starts need of their machine, by label."""
-        servers = sorted({cell.server for cell in self.asked}, key=lambda server: server.label)
+        servers = sorted({boot.server for boot in self.asked_boots}, key=lambda server: server.label)
         launches = {server.label: self.sweep.launch(server) for server in servers}
         return {label: launch.device for label, launch in launches.items() if launch.launcher != "external"}
 
     @property
     def uncounted(self) -> list[str]:
         """Hardware of this run whose servers need GPUs that its file does not say how to ask for; cluster.counts_gpus."""
-        names = sorted({cell.server.hardware for cell in self.asked if self.request(cell.boot)["gpu"]})
+        names = sorted({boot.server.hardware for boot in self.asked_boots if self.request(boot)["gpu"]})
         return [
             name for name in names if not cluster.counts_gpus(self.sweep.part("hardware", name, "hardware"))
         ]

@@ -30,11 +30,12 @@ class Work:
 @dataclass(frozen=True)
 class Progress:
     """One run: what it has to do by boot, and how long took what is done. Seconds are wall time: a boot's until it is ready, a
-    cell's including its warm-up."""
+    cell's including its warm-up. `noted`: (what, path) of everything that record was told, in order."""
 
     plan: Mapping[str, Work]
     boot_seconds: Mapping[str, float]
     cell_seconds: Mapping[str, float]
+    noted: tuple[tuple[str, str], ...] = ()
 
     @property
     def cells(self) -> int:
@@ -98,18 +99,14 @@ def read(path: Path) -> Progress | None:
     """The progress of the current run, None when no run was begun there or the files are unreadable."""
     try:
         plan = _plan(path)
-        lines = _lines(path)
+        lines = [json.loads(line) for line in _done_path(path).read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError, TypeError, KeyError):
         return None
     done = {(line["what"], line["path"]): line["seconds"] for line in lines}
     boots, cells = (
         {path: seconds for (kind, path), seconds in done.items() if kind == what} for what in ("boot", "cell")
     )
-    return Progress(plan, boots, cells)
-
-
-def _lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in _done_path(path).read_text(encoding="utf-8").splitlines()]
+    return Progress(plan, boots, cells, tuple(done))
 
 
 def number(what: str, path: str) -> str:
@@ -119,9 +116,9 @@ def number(what: str, path: str) -> str:
     counts = record(begins, path, 0.0)
     if counts is None:
         return ""
-    begun = [line["path"] for line in _lines(Path(os.environ[PROGRESS_VARIABLE])) if line["what"] == begins]
+    begun = [of for noted, of in counts.noted if noted == begins]
     total = len(counts.plan) if what == "boot" else counts.cells
-    return f" {list(dict.fromkeys(begun)).index(path) + 1}/{total}"
+    return f" {begun.index(path) + 1}/{total}"
 
 
 def record(what: str, path: str, seconds: float) -> Progress | None:

@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +17,6 @@ from scripts.lib import progress, slurm_ahead
 from scripts.lib.slurm_ahead import Refused, Request
 
 _SAID = re.compile(r"\d\d:\d\d:\d\d  ")
-_TIMEOUT_S = 60.0
 _POLL_S = 2.0
 _QUEUE_POLL_S = 30.0
 _USUAL = ("None", "Priority", "Resources", "BeginTime", "Prolog", "Cleaning")
@@ -58,7 +56,7 @@ def accompany(
 
 def jobs_of(folder: Path) -> dict[str, str]:
     """The jobs that the plugin sent from `folder` and that wait or run: id and Slurm's reason why it waits."""
-    lines = _output(["squeue", "--me", "--noheader", "--format=%i|%k|%r|%Z"]).splitlines()
+    lines = slurm_ahead.output(["squeue", "--me", "--noheader", "--format=%i|%k|%r|%Z"]).splitlines()
     rows = [line.split("|") for line in lines]
     return {
         row[0]: row[2]
@@ -69,16 +67,10 @@ def jobs_of(folder: Path) -> dict[str, str]:
 
 def state_of(job: str) -> str:
     """CANCELLED, TIMEOUT, NODE_FAIL, ... as the queue remembers it; `gone from the queue` afterwards."""
-    states = _output(["squeue", "--noheader", "--states=all", "--format=%T", f"--jobs={job}"]).split()
+    states = slurm_ahead.output(
+        ["squeue", "--noheader", "--states=all", "--format=%T", f"--jobs={job}"]
+    ).split()
     return states[0] if states else "gone from the queue"
-
-
-def _output(command: list[str]) -> str:
-    """What it prints; nothing when it fails."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
 
 
 class LostJobs(logging.Handler):

@@ -101,11 +101,15 @@ def minutes(limit: str) -> int | None:
 
 def _sinfo(form: str, *options: str) -> list[str]:
     """Its lines; none where it does not answer."""
+    return output(["sinfo", "--noheader", f"--format={form}", *options]).split()
+
+
+def output(command: list[str]) -> str:
+    """What one of Slurm's commands prints; nothing when it fails."""
     try:
-        command = ["sinfo", "--noheader", f"--format={form}", *options]
-        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout.split()
+        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
     except (OSError, subprocess.TimeoutExpired):
-        return []
+        return ""
 
 
 def _asked(command: list[str]) -> str | None:

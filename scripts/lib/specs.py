@@ -18,7 +18,7 @@ def write_specs(plan: Plan, cells: Path, servers: Path) -> None:
     """
     for cell in plan.planned:
         _write(cells / cell.path / SPEC, plan.measure_spec(cell).to_json())
-    for boot in {cell.boot for cell in plan.asked}:
+    for boot in plan.asked_boots:
         _write(servers / boot.path / LAUNCH, plan.launch_json(boot.server))
 
 

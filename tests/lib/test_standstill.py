@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,12 @@ from scripts.lib.evidence import Evidence, Request, read_evidence
 from scripts.lib.standstill import standstills
 from tests import request_factory
 
-DATA = Path(__file__).parents[1] / "data" / "h200"
-
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Evidence]:
+def real(h200_store: Path) -> dict[str, Evidence]:
     """The evidence of tests/data/h200 by folder."""
-    folder = tmp_path_factory.mktemp("h200")
-    with tarfile.open(DATA / "evidence.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
-    manifests = (folder / "store").rglob("manifest.json")
-    return {str(path.parent.relative_to(folder / "store")): read_evidence(path.parent) for path in manifests}
+    manifests = h200_store.rglob("manifest.json")
+    return {str(path.parent.relative_to(h200_store)): read_evidence(path.parent) for path in manifests}
 
 
 def test_of_the_real_runs_those_stood_still_in_which_the_engine_hung(real: dict[str, Evidence]) -> None:

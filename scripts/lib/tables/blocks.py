@@ -22,6 +22,9 @@ from scripts.lib.tables.compare import (
 )
 from scripts.lib.validity import SEVERITIES, UNFAIR, VALID
 
+STANDING = ("validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses")
+"""Columns of a point that marks and status words are read from, beside its verdict."""
+
 POINT_BLOCK = (*CELL_BLOCK, "synthetic")
 """Points that may stand in one table; made-up acceptance has tables of its own."""
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from scripts.lib.metrics import METRICS
 from scripts.lib.tables import markdown
-from scripts.lib.tables.blocks import POINT_BLOCK, blocks_of, figure_marks, status_words
+from scripts.lib.tables.blocks import POINT_BLOCK, STANDING, blocks_of, figure_marks, status_words
 from scripts.lib.tables.points import POINT
 
 
@@ -19,7 +19,8 @@ def figures_table(points: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     return points.select(
         *POINT,
         *(f"{name}{part}" for name in metrics for part in ("", "_low", "_high")),
-        *("verdict", "validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
+        "verdict",
+        *STANDING,
         measured=pl.col("repeats").list.len() * pl.any_horizontal(pl.col(metrics).is_not_null()),
     )
 

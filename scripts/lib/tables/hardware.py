@@ -10,6 +10,7 @@ from scripts.lib.cell import BASELINE
 from scripts.lib.metrics import METRICS
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import (
+    STANDING,
     blocks_of,
     figure_marks,
     marks_note,
@@ -17,6 +18,7 @@ from scripts.lib.tables.blocks import (
     repeats_note,
     status_words,
 )
+from scripts.lib.tables.compare import headline_tps
 from scripts.lib.tables.points import POINT
 
 _BLOCK = ("model", "max_model_len", "scenario", "synthetic")
@@ -28,22 +30,10 @@ which machine is faster. Machines and engines share a table at one max_model_len
 
 def hardware_table(points: pl.DataFrame) -> pl.DataFrame:
     """The points in an order that puts the machines of one row next to each other; `tps`: the headline."""
-    value = pl.when(pl.col("concurrency") == 1).then("per_request_tps").otherwise("aggregate_tps")
     table = points.select(
         *POINT,
-        "headline",
-        *(
-            "speedup",
-            "baseline_validity",
-            "verdict",
-            "validity",
-            "validity_reasons",
-            "repeats_asked",
-            "repeats_valid",
-            "statuses",
-        ),
-        *("max_num_seqs", "requests"),
-        tps=value,
+        *("headline", "speedup", "baseline_validity", "verdict", *STANDING, "max_num_seqs", "requests"),
+        tps=headline_tps(),
         measured=pl.col("repeats").list.len(),
     )
     order = [*_BLOCK, pl.col("method") != BASELINE, *_ROW, "hardware", "engine"]

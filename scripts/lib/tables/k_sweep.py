@@ -12,6 +12,7 @@ from scripts.lib.statistics import NO_VERDICT, SINGLE_RUN, SLOWER
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import (
     POINT_BLOCK,
+    STANDING,
     blocks_of,
     figure_marks,
     marks_note,
@@ -19,6 +20,7 @@ from scripts.lib.tables.blocks import (
     repeats_note,
     status_words,
 )
+from scripts.lib.tables.compare import headline_tps
 from scripts.lib.tables.points import POINT, compare_points
 from scripts.lib.tables.throughput import ratio_text
 from scripts.lib.validity import VALID
@@ -41,10 +43,9 @@ def k_sweep_table(points: pl.DataFrame) -> pl.DataFrame:
     kept = rows.select(
         *POINT,
         *("headline", "speedup", "speedup_low", "speedup_high", "baseline_validity"),
-        *("verdict", "acceptance_length"),
-        *("acceptance_rate", "validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
+        *("verdict", "acceptance_length", "acceptance_rate", *STANDING),
         measured=pl.col("repeats").list.len(),
-        value=pl.when(pl.col("concurrency") == 1).then("per_request_tps").otherwise("aggregate_tps"),
+        value=headline_tps(),
     )
     names = (*POINT, "validity", "validity_reasons", "repeats", "headline_tps")
     dicts = rows.select(names).to_dicts()

@@ -13,6 +13,7 @@ from scripts.lib.metrics import ABSENT, METRICS, headline
 from scripts.lib.tables import markdown
 from scripts.lib.tables.blocks import (
     POINT_BLOCK,
+    STANDING,
     blocks_of,
     figure_marks,
     marks_note,
@@ -37,7 +38,7 @@ _COLUMNS = (
         "verdict",
         "verdict_reason",
     ),
-    *("validity", "validity_reasons", "repeats_asked", "repeats_valid", "statuses"),
+    *STANDING,
 )
 """Columns of the points table."""
 _CAPTION = f"""Tokens per second at each concurrency c: of one request at c1 (mean over requests), of all
